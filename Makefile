@@ -1,0 +1,62 @@
+# Every target sets up what it needs by itself: the virtual environment, the packages, and (for `test`) the system programs.
+# Start with `make demo`, then `make check` after every edit, and `make test` before a push.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo check test lint types docs bench chaos requirements format system clean
+
+help: ## say what the targets do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+
+# Remade when the project's dependencies change, or how the environment is made.
+$(INSTALLED): pyproject.toml scripts/venv.sh
+	@sh scripts/venv.sh $(PYTHON) $(VENV)
+	@touch $@
+
+demo: $(INSTALLED) ## a tour: an embedded PostgreSQL, a worker, and a lively mix of jobs
+	$(BIN)/rota demo $(ARGS)
+
+lint: $(INSTALLED) ## format, lint, types and layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+check: lint ## everything quick (below three minutes); for every edit
+	$(BIN)/python -m pytest -m "not slow and not chaos" $(ARGS)
+
+types: $(INSTALLED) ## what a user's type checker sees of the public names
+	$(BIN)/pyright
+
+test: lint types system ## everything: all tests, documentation and a small chaos; what CI runs
+	$(BIN)/python -m pytest --durations=15 $(ARGS)
+
+docs: $(INSTALLED) ## run every example of README.md and docs/
+	$(BIN)/python -m pytest tests/docs $(ARGS)
+
+bench: $(INSTALLED) system ## measure Rota beside its peers, in one run
+	$(BIN)/python benchmarks/run.py $(ARGS)
+	$(BIN)/python scripts/readme_bench.py
+
+chaos: $(INSTALLED) system ## hurt processes and servers for long, with random seeds
+	CHAOS_LONG=$${CHAOS_LONG:-1} CHAOS_SEEDS=$${CHAOS_SEEDS:-20} $(BIN)/python -m pytest tests/chaos -m chaos --timeout=3600 $(ARGS)
+
+requirements: $(INSTALLED) ## which requirements are proven by which tests; rewrites the table in docs/requirements.md
+	$(BIN)/python scripts/requirements.py --write
+
+format: $(INSTALLED) ## put the code into its one format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+system:
+	@sh scripts/system.sh
+
+clean: ## remove the environment and what tools left behind; the embedded database in .rota stays
+	@if [ -d .rota ] && [ -x $(BIN)/rota ]; then $(BIN)/rota db stop || true; fi
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	find src tests scripts benchmarks -name __pycache__ -not -path 'benchmarks/venvs/*' -prune -exec rm -rf {} +

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Make sure of the system programs that the full test-suite wants besides Python packages.
+# Here a missing program is fetched when permitted, else named; in CI (CI=true) a missing one is a failure.
+set -eu
+cd "$(dirname "$0")/.."
+missing=0
+
+server_found() { # Debian keeps server binaries off PATH, one directory for each major version
+    command -v postgres >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1
+}
+
+want() { # want NAME-OF-CHECK "what it is for" PACKAGE...
+    check=$1 purpose=$2
+    shift 2
+    "$check" && return 0
+    for package in "$@"; do
+        sh scripts/apt.sh "$package" && "$check" && return 0
+    done
+    echo "missing: $1 ($purpose). On Debian: apt-get install $1" >&2
+    missing=1
+}
+
+# The embedded server is the newest PostgreSQL; the suite also runs on a second, older one.
+want server_found "a second PostgreSQL server for the tests" postgresql-15 postgresql
+
+if [ "$missing" = 1 ] && [ "${CI:-}" = true ]; then
+    echo "this is CI: what is missing above is a failure." >&2
+    exit 1
+fi

@@ -1,0 +1,90 @@
+"""Rota: durable background jobs, kept in the database you already trust."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rota._core.failure import ErrorClass
+    from rota._core.job import Job, State
+    from rota._core.retry import Retry
+    from rota.app import Rota
+    from rota.current import context, current_job
+    from rota.errors import (
+        Cancel,
+        ConfigError,
+        Die,
+        JobCancelled,
+        JobDead,
+        JobNotFound,
+        KeyConflict,
+        NotUnique,
+        PayloadInvalid,
+        PayloadTooLarge,
+        ResultTimeout,
+        RetryAfter,
+        RotaError,
+        SchemaOutdated,
+        Snooze,
+        StoreUnavailable,
+        UnknownTask,
+    )
+    from rota.handle import Handle
+    from rota.options import Unique
+    from rota.task import Task
+
+__all__ = [
+    "Cancel",
+    "ConfigError",
+    "Die",
+    "ErrorClass",
+    "Handle",
+    "Job",
+    "JobCancelled",
+    "JobDead",
+    "JobNotFound",
+    "KeyConflict",
+    "NotUnique",
+    "PayloadInvalid",
+    "PayloadTooLarge",
+    "ResultTimeout",
+    "Retry",
+    "RetryAfter",
+    "Rota",
+    "RotaError",
+    "SchemaOutdated",
+    "Snooze",
+    "State",
+    "StoreUnavailable",
+    "Task",
+    "Unique",
+    "UnknownTask",
+    "context",
+    "current_job",
+]
+
+_HOMES = {
+    "ErrorClass": "rota._core.failure",
+    "Handle": "rota.handle",
+    "Job": "rota._core.job",
+    "Retry": "rota._core.retry",
+    "Rota": "rota.app",
+    "State": "rota._core.job",
+    "Task": "rota.task",
+    "Unique": "rota.options",
+    "context": "rota.current",
+    "current_job": "rota.current",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use, so that `import rota` costs nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module 'rota' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES.get(name, "rota.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,115 @@
+"""What people may do to a job by hand: each action is decided here, as a value, and applied by the store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from rota._core.failure import ErrorClass, Failure
+from rota._core.job import TERMINAL, UNSTARTED, Job, State
+from rota._core.outcome import Raised, Transition, decide
+from rota._core.retry import Retry
+
+
+class Verb(StrEnum):
+    """The operators' verbs, the same in Python, CLI, HTTP and audit."""
+
+    RETRY = "retry"
+    CANCEL = "cancel"
+    HOLD = "hold"
+    RELEASE = "release"
+    FAIL = "fail"  # fail the running attempt; retried as its policy says
+    KILL = "kill"  # move to the dead at once
+    DELETE = "delete"
+
+
+class Audit(NamedTuple):
+    """Who did what to which job, and why. Stored with the action itself, or not at all."""
+
+    actor: str
+    action: str
+    job_id: UUID
+    reason: str | None = None
+    before: str | None = None
+    after: str | None = None
+    at: datetime | None = None
+
+
+class CancelRequest(NamedTuple):
+    """Ask a running job's worker to stop it; the worker confirms."""
+
+    job: Job
+    reason: str | None = None
+
+
+class Removal(NamedTuple):
+    """Remove a job and its history."""
+
+    job: Job
+
+
+Change = Transition | CancelRequest | Removal
+
+
+class Refusal(NamedTuple):
+    """Why an action cannot be taken, and what could be done instead."""
+
+    state: State
+    verb: Verb
+    hint: str
+
+
+def act(
+    job: Job, verb: Verb, *, retry: Retry, now: datetime, reason: str | None = None, force: bool = False
+) -> Change | Refusal:
+    """Decide what `verb` does to `job` as it is. Pure; the store applies it if the version still holds."""
+    match verb:
+        case Verb.RETRY:
+            if job.state in (State.DEAD, State.CANCELLED):
+                return Transition(job, State.PENDING, "retry", attempt=0, run_at=now, reason=reason)
+            if job.state is State.PENDING:
+                return Transition(job, State.PENDING, "edit", run_at=now, reason=reason)
+            return Refusal(
+                job.state, verb, _RETRY_HINT.get(job.state, "Enqueue its task again for another run.")
+            )
+        case Verb.CANCEL:
+            if job.state in UNSTARTED or (job.state is State.RUNNING and force):
+                return Transition(job, State.CANCELLED, "cancel", reason=reason)
+            if job.state is State.RUNNING:
+                return CancelRequest(job, reason)
+            return Refusal(job.state, verb, "It has ended; there is nothing to stop.")
+        case Verb.HOLD:
+            if job.state is State.PENDING:
+                return Transition(job, State.HELD, "hold", reason=reason)
+            return Refusal(job.state, verb, "Only a pending job can be held; cancel a running one instead.")
+        case Verb.RELEASE:
+            if job.state is State.HELD:
+                return Transition(job, State.PENDING, "release", reason=reason)
+            return Refusal(job.state, verb, "Only a held job can be released.")
+        case Verb.FAIL:
+            if job.state is State.RUNNING:
+                failure = Failure.because(ErrorClass.OPERATOR, reason or "failed by hand")
+                return decide(job, Raised(failure), retry=retry, now=now)._replace(verb="fail")
+            return Refusal(
+                job.state,
+                verb,
+                "Only a running job can be failed; use kill to move a waiting one to the dead.",
+            )
+        case Verb.KILL:
+            if job.state in TERMINAL:
+                return Refusal(job.state, verb, "It has ended already.")
+            failure = Failure.because(ErrorClass.OPERATOR, reason or "killed by hand")
+            return Transition(job, State.DEAD, "kill", failure=failure, reason=reason)
+        case Verb.DELETE:
+            if job.state is State.RUNNING:
+                return Refusal(job.state, verb, "Cancel it first, then delete it.")
+            return Removal(job)
+
+
+_RETRY_HINT = {
+    State.RUNNING: "It is running now; wait for it, or cancel it first.",
+    State.HELD: "Release it instead.",
+    State.BLOCKED: "It waits for other jobs.",
+}

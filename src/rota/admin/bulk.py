@@ -1,0 +1,148 @@
+"""One verb on all jobs that match a filter: counted first, then done in bounded batches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota._core.actions import Verb
+from rota._core.job import TERMINAL, Job, State
+from rota._core.retry import Retry
+from rota.admin.actions import TRIES, Actions, decided
+from rota.errors import JobNotFound, MoveRefused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from datetime import datetime
+
+    from rota.stores.contract import JobFilter
+
+PAGE = 500
+AT_ONCE = 10
+COUNT_CAP = 10_000
+
+STATES: dict[Verb, tuple[State, ...]] = {
+    # Cancelled jobs are retried only when the filter asks for them: somebody wanted them stopped.
+    Verb.RETRY: (State.DEAD,),
+    Verb.CANCEL: (State.PENDING, State.BLOCKED, State.HELD, State.RUNNING),
+    Verb.HOLD: (State.PENDING,),
+    Verb.RELEASE: (State.HELD,),
+    Verb.DELETE: tuple(state for state in State if state in TERMINAL),
+}
+"""The verbs that work by filter, and the states they mean when the filter names none."""
+
+
+class Matched(NamedTuple):
+    """How many jobs an action would meet."""
+
+    jobs: int
+    capped: bool = False
+    """True: there are more; counting stopped at `COUNT_CAP`."""
+
+    def __str__(self) -> str:
+        return f"{self.jobs:,}+" if self.capped else f"{self.jobs:,}"
+
+
+class Swept(NamedTuple):
+    """What became of the jobs that a bulk action met."""
+
+    done: int = 0
+    asked: int = 0
+    """Of those done: running jobs whose workers have yet to confirm."""
+    refused: int = 0
+    """Their state did not allow it."""
+    changed: int = 0
+    """Somebody else changed or removed them at the same time, again and again."""
+
+    @property
+    def met(self) -> int:
+        return self.done + self.refused + self.changed
+
+
+class Bulk(Actions):
+    """The verbs by filter. A filter without states means those that the verb is for."""
+
+    async def count(self, verb: Verb, wanted: JobFilter, *, limit: int | None = None) -> Matched:
+        """How many jobs `sweep` would meet now; nothing is changed."""
+        most = COUNT_CAP if limit is None else min(limit, COUNT_CAP)
+        jobs = 0
+        async for page in self._pages(verb, wanted, most + 1):
+            jobs += len(page)
+        if limit is not None and jobs >= limit:
+            return Matched(limit)
+        return Matched(min(jobs, most), capped=jobs > most)
+
+    async def sweep(
+        self,
+        verb: Verb,
+        wanted: JobFilter,
+        *,
+        reason: str | None = None,
+        limit: int | None = None,
+        on_progress: Callable[[Swept], None] | None = None,
+    ) -> Swept:
+        """Do `verb` to every job that matches, newest first, each with its own fence and audit row.
+
+        Jobs that arrive meanwhile are not touched. What was done stays done
+        when it is interrupted; repeating it goes on with the rest.
+        """
+        total = Swept()
+        states = _meant(verb, wanted)
+        async for page in self._pages(verb, wanted, limit):
+            now = await self.store.now()
+            for start in range(0, len(page), AT_ONCE):
+                batch = page[start : start + AT_ONCE]
+                answers = await asyncio.gather(
+                    *(self._one(verb, job, states, now, reason) for job in batch), return_exceptions=True
+                )
+                total = _totalled(total, answers)
+                if on_progress is not None:
+                    on_progress(total)
+        return total
+
+    async def _one(
+        self, verb: Verb, job: Job, states: Sequence[State], now: datetime, reason: str | None
+    ) -> Swept:
+        try:
+            for _ in range(TRIES):
+                # Whoever was faster may have moved it out of the filter: then it is not ours to touch.
+                if job.state not in states:
+                    break
+                change = decided(job, verb, retry=Retry(), now=now, reason=reason)
+                done, _state = await self._write(job, verb, change, reason)
+                if done is not None:
+                    return Swept(done=1, asked=int(done.asked))
+                job = await self.job(job.id)
+        except MoveRefused:
+            return Swept(refused=1)
+        except JobNotFound:
+            pass
+        return Swept(changed=1)
+
+    async def _pages(self, verb: Verb, wanted: JobFilter, limit: int | None) -> AsyncIterator[Sequence[Job]]:
+        wanted = wanted._replace(states=_meant(verb, wanted), oldest_first=False)
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = await self.store.find(wanted._replace(limit=size))
+            if page:
+                yield page
+            if len(page) < size:
+                return
+            wanted = wanted._replace(before=page[-1].id)
+            left = None if left is None else left - len(page)
+
+
+def _totalled(total: Swept, answers: Sequence[Swept | BaseException]) -> Swept:
+    """Add up a batch; an error of the store ends the sweep after the batch is over."""
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+        total = Swept(*(left + right for left, right in zip(total, answer, strict=True)))
+    return total
+
+
+def _meant(verb: Verb, wanted: JobFilter) -> tuple[State, ...]:
+    if verb not in STATES:
+        raise ValueError(f"{verb.value} works on one job at a time; by filter: {', '.join(STATES)}.")
+    return wanted.states or STATES[verb]

@@ -1,0 +1,221 @@
+"""Rota: the object users hold. It knows the tasks, the store, the settings, and what jobs share."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
+from uuid import UUID
+
+from rota._core.ids import parse_id
+from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, Job
+from rota.current import RunningJob
+from rota.errors import UnknownTask
+from rota.handle import Handle
+from rota.portal import Twin, running_portal
+from rota.resource import Resource
+from rota.task import AsyncTask, SyncTask, Task, is_async, refuse_twin
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Unpack
+
+    from rota._core.durations import Duration
+    from rota._core.retry import Retry
+    from rota.config import Settings
+    from rota.options import Options, Rule, Unique
+    from rota.stores.contract import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+Middleware: TypeAlias = Callable[[RunningJob, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""What runs around every handler: `async def timed(job, call_next): ...; return await call_next()`."""
+
+
+class MiddlewareList(list[Middleware]):
+    """The middleware of an app, outermost first. Calling it adds one, so `@app.middleware` is a decorator."""
+
+    def __call__(self, middleware: Middleware) -> Middleware:
+        self.append(middleware)
+        return middleware
+
+
+class TaskDecorator(Protocol):
+    """What `@app.task(...)` answers."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
+
+
+class Rota:
+    """One list of work: tasks are registered on it, jobs are enqueued through it, workers run it.
+
+    Without a `url` the settings decide (ROTA_URL, DATABASE_URL, rota.toml), and
+    where nothing is said, an embedded PostgreSQL under `.rota/` is used. Nothing
+    is opened before the first use.
+    """
+
+    def __init__(
+        self, url: str | None = None, *, settings: Settings | None = None, store: Store | None = None
+    ) -> None:
+        self._url = url
+        self._settings = settings
+        self._store = store
+        self._entered = 0
+        self.tasks: dict[str, Task[..., Any]] = {}
+        self.resources: list[Resource[Any]] = []
+        """In the order in which workers open them."""
+        self.middleware = MiddlewareList()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, read once at first use."""
+        if self._settings is None:
+            from rota.config import Settings
+
+            self._settings = Settings.load(url=self._url)
+        return self._settings
+
+    @property
+    def store(self) -> Store:
+        """The store, made at first use; it connects when it is first asked something."""
+        if self._store is None:
+            from rota.stores.observed import observed
+            from rota.stores.opening import open_store
+
+            self._store = observed(open_store(self._url, self.settings))
+        return self._store
+
+    @overload
+    def task(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def task(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
+
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = DEFAULT_PRIORITY,
+        retry: Retry | int | None = None,
+        timeout: Duration | None = None,
+        key: Rule | None = None,
+        unique: Rule | Unique | None = None,
+        serial: Rule | None = None,
+        payload_version: str = "1.0",
+        category: str | None = None,
+        tags: Iterable[str] = (),
+        executor: Literal["aio", "thread"] | None = None,
+    ) -> TaskDecorator: ...
+
+    def task(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Register a function as a task: `@app.task`, or `@app.task(queue="fast", retry=Retry(attempts=3))`.
+
+        `key`, `unique` and `serial` name the parameter whose value is the key,
+        or are functions of the task's arguments.
+        """
+
+        def register(function: Callable[..., Any]) -> Task[..., Any]:
+            return self._register(function, options, sys._getframe(1).f_locals)  # noqa: SLF001 - hints of local types
+
+        return register if fn is None else self._register(fn, options, sys._getframe(1).f_locals)  # noqa: SLF001
+
+    def _register(
+        self, fn: Callable[..., Any], options: Mapping[str, Any], around: Mapping[str, Any]
+    ) -> Task[..., Any]:
+        local = "<locals>" in getattr(fn, "__qualname__", "")
+        kind = AsyncTask if is_async(fn) else SyncTask
+        task: Task[..., Any] = kind(self, fn, **options, names=dict(around) if local else None)
+        if task.name in self.tasks:
+            refuse_twin(self.tasks[task.name], task)
+        self.tasks[task.name] = task
+        return task
+
+    @overload
+    def resource(self, make: Callable[[], AsyncIterator[T]], /) -> Resource[T]: ...
+
+    @overload
+    def resource(self, make: Callable[[], Coroutine[Any, Any, T]], /) -> Resource[T]: ...
+
+    def resource(self, make: Callable[[], Any], /) -> Resource[Any]:
+        """Register what handlers share: an async generator that yields it once, or an async function returning it."""
+        resource: Resource[Any] = Resource(make)
+        self.resources.append(resource)
+        return resource
+
+    async def enqueue(
+        self, task: str, payload: Mapping[str, Any] | None = None, **options: Unpack[Options]
+    ) -> Handle[Any]:
+        """Enqueue by the task's name; `payload` holds its arguments and is checked like a call."""
+        found = self.tasks.get(task)
+        if found is None:
+            raise UnknownTask(task, self.tasks)
+        return await found.using(**options).enqueue(**(payload or {}))
+
+    def job(self, job_id: UUID | str) -> Handle[Any]:
+        """The handle of a stored job, by its id in either form."""
+        return Handle(
+            self, job_id if isinstance(job_id, UUID) else parse_id(job_id), self._read_result, created=False
+        )
+
+    def _read_result(self, job: Job) -> Any:
+        task = self.tasks.get(job.task)
+        return job.result if task is None else task.read_result(job)
+
+    async def open(self) -> None:
+        """Make sure that the store can be reached and fits this code."""
+        await self.store.open()
+
+    async def migrate(self) -> list[str]:
+        """Bring the store's schema up to date; the names of what was applied."""
+        return await self.store.migrate()
+
+    async def close(self) -> None:
+        """Let go of every connection that this event loop and the sync verbs hold. The app can be used again."""
+        if self._store is None:
+            return
+        await self._store.close()
+        portal = running_portal()
+        if portal is not None and portal.loop is not asyncio.get_running_loop():
+            await asyncio.wrap_future(portal.submit(_closing(self._store)))
+
+    enqueue_sync = Twin(enqueue, here=lambda _, options: options.get("tx") is not None)
+    open_sync = Twin(open)  # noqa: A003 - the method above
+    migrate_sync = Twin(migrate)
+    close_sync = Twin(close)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        self._entered += 1
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered -= 1
+        if self._entered == 0:
+            await self.close()
+
+    @asynccontextmanager
+    async def lifespan(self, _web: object = None) -> AsyncIterator[None]:
+        """Open the app while a web application runs: `FastAPI(lifespan=app.lifespan)`, Starlette likewise."""
+        async with self:
+            yield
+
+    def __repr__(self) -> str:
+        where = self._store.name if self._store is not None else "not opened"
+        return f"<Rota {len(self.tasks)} tasks, store {where}>"
+
+
+async def _closing(store: Store) -> None:
+    await store.close()

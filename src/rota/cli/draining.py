@@ -1,0 +1,76 @@
+"""`rota worker --drain`: watch what is left, and stop the worker when nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+from rota._core.job import Job, State
+from rota.admin import Admin
+from rota.stores.contract import JobFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from rota.stores.contract import Store
+
+LOOK_EVERY = 0.3
+PAGE = 200
+LOOKS = 2
+"""Empty so many times in a row: a job may enqueue another just before it ends."""
+
+
+class Scope(NamedTuple):
+    """Which jobs the worker would take."""
+
+    tasks: Collection[str]
+    queues: Collection[str] | None
+    tenant: str | None
+
+    def wants(self, job: Job, now: datetime) -> bool:
+        """Whether the job keeps a drain going: running, due, or waiting for another attempt."""
+        if job.task not in self.tasks or (self.queues is not None and job.queue not in self.queues):
+            return False
+        return job.state is State.RUNNING or (job.parked is None and (job.run_at <= now or job.attempt > 0))
+
+
+def stop_when_empty(store: Store, scope: Scope) -> threading.Thread:
+    """Watch from a thread of its own; send this process SIGTERM once nothing is left to do."""
+    watcher = threading.Thread(
+        target=lambda: asyncio.run(_watch(store, scope)), name="rota-drain", daemon=True
+    )
+    watcher.start()
+    return watcher
+
+
+async def _watch(store: Store, scope: Scope) -> None:
+    admin = Admin(store, actor="rota worker --drain")
+    try:
+        empty = 0
+        while empty < LOOKS:
+            await asyncio.sleep(LOOK_EVERY)
+            # Until the worker has begun nobody would hear the signal.
+            begun = os.getpid() in {session.pid for session in await admin.living()}
+            empty = empty + 1 if begun and not await left(admin, scope) else 0
+    finally:
+        await store.close()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def left(admin: Admin, scope: Scope) -> bool:
+    """Whether any job keeps the drain going. Jobs that are scheduled for later do not."""
+    now = await admin.store.now()
+    wanted = JobFilter(
+        states=(State.RUNNING, State.PENDING), tenant=scope.tenant, oldest_first=True, limit=PAGE
+    )
+    while True:
+        page = await admin.list(wanted)
+        if any(scope.wants(job, now) for job in page):
+            return True
+        if len(page) < PAGE:
+            return False
+        wanted = wanted._replace(before=page[-1].id)

@@ -1,0 +1,48 @@
+"""How a command ends: exit codes that scripts can rely on, and errors in one readable block."""
+
+from __future__ import annotations
+
+import click
+
+from rota import errors
+
+DONE = 0
+PROBLEMS = 1
+"""It worked, and what it found is not well; or the job or the store said no."""
+USAGE = 2
+UNREACHABLE = 3
+NOTHING = 4
+"""Nothing matched."""
+INTERRUPTED = 130
+
+_CODES: tuple[tuple[type[errors.RotaError], int], ...] = (
+    (errors.StoreUnavailable, UNREACHABLE),
+    (errors.EmbeddedUnavailable, UNREACHABLE),
+    (errors.JobNotFound, NOTHING),
+    (errors.ConfigError, USAGE),
+    (errors.UnknownTask, USAGE),
+    (errors.PayloadInvalid, USAGE),
+    (errors.TaskError, USAGE),
+)
+
+
+def code_of(error: errors.RotaError) -> int:
+    """The exit code that stands for this error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), PROBLEMS)
+
+
+class Wrong(click.ClickException):
+    """The command line itself is wrong: a value that cannot be used, an app that is not there."""
+
+    exit_code = USAGE
+
+
+class Refused(click.ClickException):
+    """The command was understood, and cannot be done as things stand."""
+
+    exit_code = PROBLEMS
+
+
+def leave(code: int) -> None:
+    """End the command with this exit code, after everything that is open has been closed."""
+    raise click.exceptions.Exit(code)

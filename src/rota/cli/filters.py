@@ -1,0 +1,40 @@
+"""Which jobs are meant: the same options for `list` and for every verb that works on many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota._core.job import State
+from rota.cli.params import JobId, state_option
+from rota.stores.contract import JobFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which jobs are meant; each one narrows."""
+    for option in reversed(
+        (
+            state_option("Only jobs in this state; may be repeated."),
+            click.option("--task", help="Only jobs of this task."),
+            click.option("--queue", "-q", help="Only jobs in this queue."),
+            click.option("--tenant", help="Only jobs of this tenant."),
+            click.option("--subject", help="Only jobs about this subject."),
+            click.option("--key", help="Only the job with this idempotency key."),
+            click.option("--external-id", help="Only the job with this id of another system."),
+            click.option("--correlation", "correlation_id", help="Only jobs of this correlation."),
+            click.option("--parent", "parent_id", type=JobId(), help="Only jobs enqueued by this job."),
+            click.option("--tag", help="Only jobs with this tag."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def filter_from(options: dict[str, Any], **more: Any) -> JobFilter:
+    """Which jobs the filter options mean."""
+    states = tuple(State(state) for state in options.pop("states", ()))
+    return JobFilter(states=states, **options, **more)

@@ -1,0 +1,110 @@
+"""`rota jobs`: look at jobs. The verbs that change them are in `job_actions`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota._core.job import State
+from rota.cli import exits, job_actions, records
+from rota.cli.commands import Call, Group, with_admin
+from rota.cli.filters import filter_from, filter_options
+from rota.cli.params import JobId
+from rota.cli.words import as_json, many
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rota.admin import Admin
+    from rota.admin.reads import JobView
+
+
+@click.group(
+    "jobs",
+    cls=Group,
+    examples=(
+        "rota jobs list --state dead --task send_email",
+        "rota jobs show 0198c1a2-…",
+        "rota jobs retry 0198c1a2-… --reason 'mail server is back'",
+        "rota jobs retry --task send_email --state dead --dry-run",
+    ),
+)
+def jobs() -> None:
+    """Look at jobs, and act on them."""
+
+
+@jobs.command(
+    "list", examples=("rota jobs list --state running", "rota jobs list --queue mail --limit 500 --json")
+)
+@filter_options
+@click.option(
+    "--limit", "-n", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most so many."
+)
+@click.option("--before", type=JobId(), help="Only jobs older than this one: the next page.")
+@click.option("--oldest-first", is_flag=True, help="Begin with the oldest.")
+@with_admin
+async def list_jobs(
+    call: Call, admin: Admin, limit: int, before: UUID | None, oldest_first: bool, **options: Any
+) -> None:
+    """List jobs, newest first.
+
+    Columns: id, state, task, queue, attempt/most, due, created.
+    """
+    wanted = filter_from(options, limit=limit, before=before, oldest_first=oldest_first)
+    found = await admin.list(wanted)
+    now = await admin.store.now()
+    call.output.table(
+        records.HEADERS,
+        [records.row(job, now) for job in found],
+        shown=[records.shown(job, now) for job in found],
+        records=[records.record(job, now) for job in found],
+    )
+    if not found:
+        call.output.words("No job matches.")
+        exits.leave(exits.NOTHING)
+    if len(found) == limit and not oldest_first:
+        call.output.words(f"{many(len(found), 'job')} shown; the next page: --before {found[-1].id}")
+
+
+@jobs.command(
+    "show", examples=("rota jobs show 0198c1a2-…", "rota jobs show 0198c1a2-… --json | jq .attempts")
+)
+@click.argument("job_id", metavar="ID", type=JobId())
+@with_admin
+async def show(call: Call, admin: Admin, job_id: UUID) -> None:
+    """Show one job: its fields, payload, result, failed attempts and what people did to it."""
+    view = await admin.show(job_id)
+    if call.output.as_json:
+        call.output.value(records.details(view))
+        return
+    pairs, words = records.fields(view)
+    if not call.output.terminal:
+        pairs += [("payload", view.job.payload_json), ("result", view.job.result_json)]
+    call.output.fields(pairs, shown=words)
+    if call.output.terminal:
+        _show_history(call, view)
+
+
+def _show_history(call: Call, view: JobView) -> None:
+    output = call.output
+    output.block(as_json(view.job.payload), name="Payload")
+    if view.job.result_json is not None:
+        output.block(as_json(json.loads(view.job.result_json)), name="Result")
+    if view.attempts:
+        rows = [records.attempt_row(seen) for seen in view.attempts]
+        output.table(records.ATTEMPT_HEADERS, rows, records=(), title="Attempts that did not succeed")
+        stack = view.attempts[-1].stack
+        if stack and (call.verbose or view.job.state is State.DEAD):
+            output.block(stack, name="Stack of the last one")
+    if view.audit:
+        rows = [records.audit_row(done) for done in view.audit]
+        output.table(records.AUDIT_HEADERS, rows, records=(), title="What people did")
+    if view.children:
+        rows = [records.shown(child, view.now) for child in view.children]
+        output.table(records.HEADERS, rows, records=(), title="Jobs that it enqueued")
+
+
+for verb in job_actions.VERBS:
+    jobs.add_command(verb)

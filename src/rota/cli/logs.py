@@ -1,0 +1,67 @@
+"""The log of a worker process: words for people, JSON lines for machines, each with the job it belongs to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rota.current import running
+
+if TYPE_CHECKING:
+    from rota.config import Settings
+
+PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+
+def configure(settings: Settings, *, verbose: bool) -> None:
+    """Log to stderr, unless the app has set up logging itself."""
+    root = logging.getLogger()
+    if root.handlers:
+        return
+    chosen = settings.log_format
+    if chosen == "auto":
+        chosen = "json" if settings.production is not None and not sys.stderr.isatty() else "text"
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if chosen == "json" else Words())
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+class Words(logging.Formatter):
+    """`12:30:01 warning rota.worker: …`, and the job where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).astimezone()
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()} "
+        job = _job()
+        where = f" [{job['task']} {job['job_id']}]" if job else ""
+        text = f"{at:%H:%M:%S} {level}{record.name}{where}: {record.getMessage()}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line; what a caller passed as `extra` is in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_job(),
+            **{name: value for name, value in record.__dict__.items() if name not in PLAIN},
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def _job() -> dict[str, str]:
+    """The job whose handler is speaking."""
+    job = running.get(None)
+    if job is None:
+        return {}
+    return {"job_id": str(job.job.id), "task": job.job.task, "correlation_id": job.job.correlation}

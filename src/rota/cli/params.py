@@ -1,0 +1,89 @@
+"""Values of the command line in the forms people write them: ids, lengths of time, moments, lanes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from rota._core.durations import seconds
+from rota._core.ids import parse_id
+from rota._core.job import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class JobId(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """A job's id: a UUID, or its public Base32 form."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> UUID:
+        if isinstance(value, UUID):
+            return value
+        try:
+            return parse_id(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Length(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """A length of time in seconds, written `30s`, `5m`, `1h30m` or `90`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            number: float | None = float(value)
+        except ValueError:
+            number = None
+        try:
+            return seconds(value if number is None else number)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Moment(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """A moment in ISO form; without a zone it is local time."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return datetime.fromisoformat(value).astimezone()
+        except ValueError:
+            self.fail(
+                f"{value!r} is not a moment; write it like 2026-03-01T09:30 or 2026-03-01T09:30+01:00.",
+                param,
+                ctx,
+            )
+
+
+def state_option(help_text: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--state",
+        "states",
+        multiple=True,
+        type=click.Choice([state.value for state in State], case_sensitive=False),
+        help=help_text,
+    )
+
+
+def lanes_from(texts: tuple[str, ...]) -> dict[str, int] | None:
+    """Lanes as `--lane NAME=SLOTS`; None where none was given, so that the settings decide."""
+    lanes: dict[str, int] = {}
+    for text in texts:
+        name, equals, slots = text.partition("=")
+        if not name or not equals or not slots.isdigit() or int(slots) < 1:
+            raise click.BadParameter(
+                f"{text!r} is not a lane; write NAME=SLOTS, such as fast=3.", param_hint="--lane"
+            )
+        lanes[name] = int(slots)
+    return lanes or None

@@ -1,0 +1,297 @@
+"""Settings: arguments and flags > ROTA_* environment > rota.toml or [tool.rota] > the neighbours' variables > defaults.
+
+Built once; the origin of each value is known. The address of the store is the
+exception to "given or default": without one, a development machine gets the
+embedded server, and production an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from rota._core.durations import seconds
+from rota._core.payload import LIMIT_BYTES, WARN_BYTES
+from rota.errors import ConfigError
+
+EMBEDDED = "embedded:"
+LANES: Mapping[str, int | str] = {"fast": 3, "general": 5}
+LANE_VARIABLES = {"fast": "WORKER_FAST_THREADS", "general": "WORKER_GENERAL_THREADS"}
+POSTGRES_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
+PRODUCTION_SIGNS = (
+    "KUBERNETES_SERVICE_HOST",
+    "ECS_CONTAINER_METADATA_URI_V4",
+    "ECS_CONTAINER_METADATA_URI",
+    "AWS_LAMBDA_FUNCTION_NAME",
+)
+SCHEMES = ("postgresql", "postgres", "embedded", "memory")
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return seconds(value, "it")
+    return seconds(value, "it")  # type: ignore[arg-type]
+
+
+Seconds = Annotated[float, BeforeValidator(_duration)]
+Bytes = Annotated[int, Field(gt=0)]
+
+
+class Shown(NamedTuple):
+    """A setting as people see it."""
+
+    name: str
+    value: str
+    origin: str
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside. `Settings.load()` reads it; bad values are a ConfigError."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ROTA_", env_ignore_empty=True, extra="forbid", frozen=True, validate_default=False
+    )
+
+    url: str | None = None
+    """Where the jobs are, as it was given; `address()` decides what holds where nothing was."""
+    listen_url: str | None = None
+    """A direct address for wake-ups where `url` goes through a pooler."""
+    env: str = "development"
+    app: str | None = None
+    """The app that commands use unless told: `module:attr` or `file.py`."""
+    lanes: Annotated[dict[str, int | str], NoDecode] = Field(default_factory=lambda: dict(LANES))
+    """Slots a lane, or `slots:queue,queue`."""
+    lease: Seconds = 15.0
+    """How long a silent worker keeps its jobs."""
+    beat: Seconds = 5.0
+    poll: Seconds = 1.0
+    """How often an idle worker asks for work when nobody wakes it."""
+    idle_poll: Seconds = 5.0
+    """How often it asks where wake-ups work."""
+    grace: Seconds = 25.0
+    """How long running jobs may go on after a stop."""
+    stall: Seconds = 1.0
+    """How long an event loop may stand still before it is said."""
+    payload_warn: Bytes = WARN_BYTES
+    payload_limit: Bytes = LIMIT_BYTES
+    result_limit: Bytes = LIMIT_BYTES
+    log_format: Literal["auto", "text", "json"] = "auto"
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def load(cls, **given: Any) -> Settings:
+        """Read all sources; `given` (arguments, flags) wins, and None means not given."""
+        token = _notes.set({})
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as error:
+            raise ConfigError(_explain(error, _notes.get())) from error
+        finally:
+            _notes.reset(token)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - Rota reads no .env files
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file, values = _read_file()
+        return (
+            _Noted(settings_cls, init_settings, lambda _: "argument"),
+            _Noted(settings_cls, env_settings, lambda name: f"ROTA_{name.upper()}"),
+            _Noted(settings_cls, lambda: values, lambda _: file),
+            _Noted(settings_cls, lambda: _neighbour()[0], lambda _: _neighbour()[1]),
+        )
+
+    @field_validator("lanes", mode="before")
+    @classmethod
+    def _read_lanes(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = [part.partition("=") for part in re.split(r",(?=[^,=]+=)|;", value)]
+        if not all(name.strip() and equals for name, equals, _ in pairs):
+            raise ValueError('it is not understood; write it like "fast=3,general=5"')
+        return {name.strip(): slots.strip() for name, _, slots in pairs}
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Settings:
+        if self.lease < 2 * self.beat:
+            raise ValueError(
+                f"lease ({self.lease:g} s) must be at least twice beat ({self.beat:g} s), "
+                "or one late heartbeat costs a worker its jobs"
+            )
+        return self
+
+    def model_post_init(self, _context: Any) -> None:
+        self._origins = dict(_notes.get())
+        if self.origin("lanes") not in ("argument", "ROTA_LANES"):
+            self._take_lane_variables()
+
+    def _take_lane_variables(self) -> None:
+        for lane, variable in LANE_VARIABLES.items():
+            given = os.environ.get(variable)
+            if not given:
+                continue
+            if not given.isdigit():
+                raise ConfigError(
+                    f"{variable} is {given!r}; it must be a whole number of slots. Set it to, say, 5."
+                )
+            self.lanes[lane] = int(given)
+            self._origins["lanes"] = f"{self.origin('lanes')}, {variable}"
+            if int(given) == 0:
+                del self.lanes[lane]
+
+    def origin(self, name: str) -> str:
+        """Where a value comes from: `argument`, `ROTA_…`, a file, a neighbour's variable, or `default`."""
+        return self._origins.get(name, "default")
+
+    @property
+    def production(self) -> str | None:
+        """What says that this is production, if anything does."""
+        if self.env.lower() in ("production", "prod"):
+            return f"{self.origin('env')}={self.env}"
+        return next((sign for sign in PRODUCTION_SIGNS if os.environ.get(sign)), None)
+
+    def address(self) -> str:
+        """Where the jobs are: the given URL, checked, or the embedded server where that is allowed."""
+        if self.url is not None:
+            return checked_url(self.url, self.origin("url"))
+        if self.production is not None:
+            raise ConfigError(
+                f"no database address is set, and this is production ({self.production}). "
+                "Set ROTA_URL (or DATABASE_URL) to postgresql://…; ROTA_URL=embedded: keeps jobs here on purpose."
+            )
+        return EMBEDDED
+
+    def shown(self) -> list[Shown]:
+        """Every setting with its value and origin; passwords are masked."""
+        rows = []
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            text = masked(value) if isinstance(value, str) else "" if value is None else str(value)
+            if isinstance(value, dict):
+                text = ",".join(f"{lane}={slots}" for lane, slots in value.items())
+            rows.append(Shown(name, text, self.origin(name)))
+        return rows
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{row.name}={row.value!r}' for row in self.shown() if row.origin != 'default')})"
+
+    __str__ = __repr__
+
+
+_notes: ContextVar[dict[str, str]] = ContextVar("rota_settings_origins", default={})  # noqa: B039 - replaced by load()
+
+
+class _Noted(PydanticBaseSettingsSource):
+    """A source that writes down what came from it. The first to give a value wins."""
+
+    def __init__(
+        self,
+        settings_cls: type[BaseSettings],
+        read: Callable[[], dict[str, Any]],
+        origin: Callable[[str], str],
+    ) -> None:
+        super().__init__(settings_cls)
+        self._read, self._origin = read, origin
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
+        return None, field_name, False  # the whole is read at once, below
+
+    def __call__(self) -> dict[str, Any]:
+        values = self._read()
+        for name in values:
+            _notes.get().setdefault(name, self._origin(name))
+        return values
+
+
+def _read_file() -> tuple[str, dict[str, Any]]:
+    """rota.toml of the current directory, else [tool.rota] of its pyproject.toml."""
+    for file, table in (("rota.toml", ()), ("pyproject.toml", ("tool", "rota"))):
+        path = Path(file)
+        if not path.is_file():
+            continue
+        try:
+            found: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path.absolute()} is not valid TOML: {error}. Correct it there.") from error
+        except OSError as error:
+            raise ConfigError(f"{path.absolute()} cannot be read: {error}. Check its permissions.") from error
+        for part in table:
+            found = found.get(part, {})
+        if found or not table:
+            return (file if not table else f"{file} [tool.rota]"), found
+    return "", {}
+
+
+def _neighbour() -> tuple[dict[str, Any], str]:
+    """An address that was meant for others too: DATABASE_URL, or what libpq reads by itself."""
+    if url := os.environ.get("DATABASE_URL"):
+        return {"url": url}, "DATABASE_URL"
+    for variable in POSTGRES_VARIABLES:
+        if os.environ.get(variable):
+            return {"url": "postgresql://"}, variable
+    return {}, ""
+
+
+def checked_url(url: str, origin: str = "argument") -> str:
+    """A URL that Rota can open, without the driver that other tools write into it."""
+    scheme, colon, rest = url.strip().partition(":")
+    kind, _, _driver = scheme.lower().partition("+")
+    if colon and kind in SCHEMES and (kind in ("embedded", "memory") or rest.startswith("//")):
+        return f"{'postgresql' if kind == 'postgres' else kind}:{rest}"
+    near = get_close_matches(kind, SCHEMES, n=1)
+    hint = f" Did you mean {near[0]}://?" if near and colon else ""
+    instead = " Set ROTA_URL for Rota's own database." if origin == "DATABASE_URL" else ""
+    raise ConfigError(
+        f"the address {masked(url)!r} (from {origin}) is not one that Rota can open.{hint} "
+        f"Use postgresql://user:password@host/database, embedded: or memory://.{instead}"
+    )
+
+
+def masked(url: str) -> str:
+    """An address without its password, fit for logs and screens."""
+    shown = re.sub(r"(\bpassword=)('[^']*'|[^&\s]*)", r"\1***", url)
+    start = shown.find("://")
+    if start < 0:
+        return shown
+    # Up to the last @ of the authority: a password may hold one that nobody encoded.
+    authority = re.split(r"[/?#](?=[^@]*$)", shown[start + 3 :], maxsplit=1)[0]
+    login, at, _ = authority.rpartition("@")
+    if not at or ":" not in login:
+        return shown
+    user = login.split(":", 1)[0]
+    return f"{shown[: start + 3]}{user}:***{shown[start + 3 + len(login) :]}"
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
+    first = error.errors(include_url=False)[0]
+    where = str(first["loc"][0]) if first["loc"] else ""
+    origin = origins.get(where, "argument")
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        near = get_close_matches(where, Settings.model_fields, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(Settings.model_fields)}."
+        return f"there is no setting {where!r} (from {origin}); {hint}"
+    if not where:
+        return f"the settings do not fit together: {message}. `rota config` shows where each comes from."
+    got = masked(first["input"]) if isinstance(first["input"], str) else first["input"]
+    return (
+        f"the setting {where} is {got!r} (from {origin}), which cannot be used: {message}. Change it there."
+    )

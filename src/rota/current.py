@@ -1,0 +1,199 @@
+"""What runs now: the job a handler belongs to, and what the jobs enqueued from here inherit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from rota._core.ids import public_id
+from rota._core.job import Job
+from rota.errors import Cancel, NotInJob
+
+
+class RunningJob:
+    """The job that the calling handler runs for. Made by the worker, one for each attempt."""
+
+    __slots__ = ("cancel_requested", "job")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.cancel_requested = False
+        """Somebody asked to stop this job. A handler in a thread looks here, or calls `stop_if_cancelled()`."""
+
+    @property
+    def id(self) -> UUID:
+        return self.job.id
+
+    @property
+    def public_id(self) -> str:
+        """The id as people read it aloud."""
+        return public_id(self.job.id)
+
+    @property
+    def task(self) -> str:
+        return self.job.task
+
+    @property
+    def queue(self) -> str:
+        return self.job.queue
+
+    @property
+    def priority(self) -> int:
+        return self.job.priority
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The stored arguments, as plain JSON values."""
+        return self.job.payload
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first execution."""
+        return self.job.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        return self.job.max_attempts
+
+    @property
+    def last_attempt(self) -> bool:
+        """Whether a failure now is the end of this job."""
+        return self.job.attempt >= self.job.max_attempts
+
+    @property
+    def tenant(self) -> str | None:
+        return self.job.tenant
+
+    @property
+    def subject(self) -> str | None:
+        return self.job.subject
+
+    @property
+    def external_id(self) -> str | None:
+        return self.job.external_id
+
+    @property
+    def key(self) -> str | None:
+        return self.job.key
+
+    @property
+    def correlation_id(self) -> str:
+        """The correlation this job belongs to; one that started its own is named by its id."""
+        return self.job.correlation
+
+    @property
+    def parent_id(self) -> UUID | None:
+        return self.job.parent_id
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.job.tags
+
+    @property
+    def created_by(self) -> str | None:
+        return self.job.created_by
+
+    @property
+    def category(self) -> str | None:
+        return self.job.category
+
+    @property
+    def created_at(self) -> datetime:
+        return self.job.created_at
+
+    @property
+    def run_at(self) -> datetime:
+        return self.job.run_at
+
+    @property
+    def deadline(self) -> datetime | None:
+        return self.job.deadline
+
+    @property
+    def timeout(self) -> float | None:
+        return self.job.timeout
+
+    @property
+    def fence(self) -> int:
+        """A number that grows with every attempt: pass it to outside systems that can refuse older ones."""
+        return self.job.fence
+
+    def stop_if_cancelled(self) -> None:
+        """End this attempt as cancelled if somebody asked for that; for handlers that run in threads."""
+        if self.cancel_requested:
+            raise Cancel(self.job.reason)
+
+    def __repr__(self) -> str:
+        return f"<RunningJob {self.task} {self.id} attempt {self.attempt} of {self.max_attempts}>"
+
+
+running: ContextVar[RunningJob | None] = ContextVar("rota_running_job", default=None)
+
+
+def current_job() -> RunningJob:
+    """The job that this code runs for."""
+    job = running.get()
+    if job is None:
+        raise NotInJob(
+            "current_job() was asked for outside a running job. It works inside a task that a worker runs, "
+            "and in what that task calls; a plain call of the function is no job."
+        )
+    return job
+
+
+class Inherited(NamedTuple):
+    """What an enqueue made here gets unless it says otherwise."""
+
+    correlation_id: str | None = None
+    tenant: str | None = None
+    created_by: str | None = None
+    parent_id: UUID | None = None
+
+
+class _Ambient(NamedTuple):
+    values: Inherited
+    inside: RunningJob | None
+    """The job in which the context was opened: a context opened around a worker does not reach into its jobs."""
+
+
+NOTHING = Inherited()
+_ambient: ContextVar[_Ambient | None] = ContextVar("rota_context", default=None)
+
+
+def inherited() -> Inherited:
+    """What the surrounding `context()` and the running job hand on; the nearer one wins."""
+    job, ambient = running.get(), _ambient.get()
+    if ambient is not None and ambient.inside is job:
+        return ambient.values
+    return NOTHING if job is None else _of(job.job)
+
+
+def _of(job: Job) -> Inherited:
+    return Inherited(job.correlation, job.tenant, job.created_by, job.id)
+
+
+@contextmanager
+def context(
+    *, correlation_id: str | None = None, tenant: str | None = None, created_by: str | None = None
+) -> Iterator[None]:
+    """Give every job enqueued inside this block a correlation, a tenant or an author.
+
+    What is not given is taken from the block or the job around it; an empty
+    text takes it away. Options given to `using()` win.
+    """
+    around = inherited()
+    values = Inherited(
+        around.correlation_id if correlation_id is None else correlation_id,
+        around.tenant if tenant is None else tenant,
+        around.created_by if created_by is None else created_by,
+        around.parent_id,
+    )
+    token = _ambient.set(_Ambient(values, running.get()))
+    try:
+        yield
+    finally:
+        _ambient.reset(token)

@@ -1,0 +1,359 @@
+"""The promises of a store, in small protocols of job verbs. Conformance tests quote the docstrings.
+
+Every method is one atomic step for each job it touches, and safe to repeat
+after a lost answer. Time is the store's own clock, in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol, TypeAlias
+from uuid import UUID
+
+from rota._core.actions import Audit, Change
+from rota._core.job import Job, NewJob, State
+from rota._core.outcome import Transition
+from rota._core.task_spec import TaskSpec
+
+
+class Stored(StrEnum):
+    """What became of one enqueue."""
+
+    CREATED = "created"
+    DUPLICATE = "duplicate"  # a job with its key is there; `id` names it
+    CONFLICT = "conflict"  # a job with its key but other arguments is there
+    REPLACED = "replaced"
+    RESCHEDULED = "rescheduled"
+    MERGED = "merged"
+    REJECTED = "rejected"  # a job with its unique key is there, and the policy says no
+
+
+class Enqueued(NamedTuple):
+    """The answer for one new job: which job stands for it now."""
+
+    id: UUID
+    stored: Stored
+
+    @property
+    def created(self) -> bool:
+        return self.stored is Stored.CREATED
+
+
+class Answer(StrEnum):
+    """What became of one conditional write."""
+
+    APPLIED = "applied"
+    ALREADY = "already"  # this very claim was settled before: a lost answer, repeated
+    FENCED = "fenced"  # the job has moved on; nothing was changed
+
+
+class Settled(NamedTuple):
+    """The answer for one transition. `state` is the job's now (None: the job is gone)."""
+
+    id: UUID
+    answer: Answer
+    state: State | None
+
+
+class Wanted(NamedTuple):
+    """What a claim asks for."""
+
+    limit: int
+    queues: tuple[str, ...] | None = None
+    """None: every queue."""
+    tasks: tuple[str, ...] | None = None
+    """None: every task."""
+    tenant: str | None = None
+    """None: every tenant."""
+
+
+class SessionStart(NamedTuple):
+    """One worker process's life as it introduces itself."""
+
+    id: UUID
+    host: str
+    pid: int
+    lanes: Mapping[str, int]
+    tasks: tuple[str, ...]
+    code_version: str | None = None
+    user: str | None = None
+
+
+class SessionRecord(NamedTuple):
+    """A session as the store sees it."""
+
+    id: UUID
+    host: str
+    pid: int
+    lanes: Mapping[str, int]
+    started_at: datetime
+    lease_until: datetime
+    ended_at: datetime | None
+    tasks: tuple[str, ...] = ()
+
+
+class Beat(NamedTuple):
+    """The answer to a heartbeat."""
+
+    alive: bool
+    """False: the session has ended; nothing that it holds is its own any more."""
+    cancel: tuple[UUID, ...] = ()
+    """Held jobs that somebody asked to cancel."""
+    lost: tuple[UUID, ...] = ()
+    """Held jobs that are no longer this session's."""
+    strays: tuple[Job, ...] = ()
+    """Running jobs of this session that it did not name as held (a lost claim answer)."""
+
+
+class Attempt(NamedTuple):
+    """One attempt that did not succeed."""
+
+    job_id: UUID
+    version: int
+    """The job's version at the claim."""
+    attempt: int
+    outcome: str
+    error_class: str
+    error_type: str
+    message: str
+    stack: str | None
+    session_id: UUID | None
+    started_at: datetime | None
+    ended_at: datetime
+
+
+class JobFilter(NamedTuple):
+    """Which jobs to list; every field narrows. Newest first; page on with `before`."""
+
+    states: tuple[State, ...] = ()
+    queue: str | None = None
+    task: str | None = None
+    tenant: str | None = None
+    subject: str | None = None
+    external_id: str | None = None
+    key: str | None = None
+    correlation_id: str | None = None
+    parent_id: UUID | None = None
+    session_id: UUID | None = None
+    tag: str | None = None
+    before: UUID | None = None
+    oldest_first: bool = False
+    limit: int = 50
+
+
+class Retention(NamedTuple):
+    """How long ended work is kept, in seconds."""
+
+    finished: float = 7 * 86_400.0
+    dead_after_review: float = 30 * 86_400.0
+    sessions: float = 86_400.0
+
+
+class Tidied(NamedTuple):
+    """What one round of the janitor did."""
+
+    finished: int = 0
+    """Days of finished jobs that were dropped (memory: jobs)."""
+    dead: int = 0
+    keys: int = 0
+    sessions: int = 0
+
+
+class Count(NamedTuple):
+    """How many unfinished or dead jobs share a queue, task and state."""
+
+    queue: str
+    task: str
+    state: State
+    jobs: int
+    oldest: datetime | None
+    """When the first of them was due, if they are pending."""
+
+
+class Finding(NamedTuple):
+    """One line of `rota doctor`."""
+
+    level: str
+    """ok, warn or bad."""
+    what: str
+    fix: str = ""
+
+
+class WorkHint(NamedTuple):
+    """Something may be due in this queue."""
+
+    queue: str
+    priority: int
+
+
+class CancelHint(NamedTuple):
+    """Somebody asked to cancel this job."""
+
+    job_id: UUID
+
+
+class ResyncHint(NamedTuple):
+    """Hints may have been missed: look at everything."""
+
+
+Hint: TypeAlias = WorkHint | CancelHint | ResyncHint
+
+
+class Jobs(Protocol):
+    """What every store promises of jobs."""
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Store each job durably, or say which job stands for it already; answers in order.
+
+        Repeating an enqueue with the same ids changes nothing, even when a job
+        has meanwhile finished: its answer is again `created`.
+        """
+        ...
+
+    async def claim(self, wanted: Wanted, *, session: UUID) -> list[Job]:
+        """Give up to `wanted.limit` due jobs to `session`, by priority, then by age.
+
+        A job has one owner at a time. Never waits for work, and may answer
+        with fewer jobs than are due. An ended session gets none.
+        """
+        ...
+
+    async def settle(self, transitions: Sequence[Transition]) -> list[Settled]:
+        """Apply each transition whose version still holds; say what became of each, in order.
+
+        `applied`; `already` when this very claim was settled before (a lost
+        answer, repeated); `fenced` when the job has moved on. None of the
+        three is an error, and one bad transition never stops the others.
+        """
+        ...
+
+    async def exchange(
+        self, transitions: Sequence[Transition], wanted: Wanted, *, session: UUID
+    ) -> tuple[list[Settled], list[Job]]:
+        """Settle, then claim, in one round trip where the store can."""
+        ...
+
+    async def next_due(self, queues: tuple[str, ...] | None = None) -> float | None:
+        """Seconds until the next waiting job is due (0: now), or None when nothing waits."""
+        ...
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
+        """The jobs with these ids that exist, in any state, history included. Strongly consistent."""
+        ...
+
+    async def find(self, wanted: JobFilter) -> list[Job]:
+        """The jobs that match, newest first (or oldest first), at most `limit`."""
+        ...
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        """The attempts of a job that did not succeed, oldest first."""
+        ...
+
+    async def counts(self) -> list[Count]:
+        """How many unfinished and dead jobs there are; each side is counted up to 100,000."""
+        ...
+
+    async def change(self, change: Change, audit: Audit) -> Settled:
+        """Apply an operator's change if the version still holds, and record it in the audit: both or neither."""
+        ...
+
+    async def audit(self, job_id: UUID | None = None, *, limit: int = 50) -> list[Audit]:
+        """The audit trail, newest first."""
+        ...
+
+
+class Sessions(Protocol):
+    """What every store promises of worker sessions."""
+
+    async def open_session(self, session: SessionStart, *, lease: float) -> None:
+        """Begin a session; it is alive for `lease` seconds."""
+        ...
+
+    async def beat(
+        self, session: UUID, *, lease: float, holding: Mapping[UUID, int], strays: bool = False
+    ) -> Beat:
+        """Prolong a living session and answer what its owner must know. An ended or expired one never returns.
+
+        `holding` maps each held job to its version at the claim.
+        """
+        ...
+
+    async def end_session(self, session: UUID) -> None:
+        """End a session now; jobs that it still owns are lost at once. Harmless when ended already."""
+        ...
+
+    async def end_expired(self) -> float | None:
+        """End every session whose lease is past. Seconds until the next living lease ends, or None."""
+        ...
+
+    async def lost(self, *, limit: int) -> list[Job]:
+        """Running jobs whose session has ended or is missing. A settle of them is fenced like any other."""
+        ...
+
+    async def sessions(self) -> list[SessionRecord]:
+        """Living sessions, and those that ended lately."""
+        ...
+
+
+class Tasks(Protocol):
+    """What every store promises of the registry."""
+
+    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
+        """Make these tasks known; what is known of others stays."""
+        ...
+
+    async def tasks(self) -> list[TaskSpec]:
+        """Every task that was ever published."""
+        ...
+
+
+class Upkeep(Protocol):
+    """What keeps a store healthy."""
+
+    async def tidy(self, retention: Retention) -> Tidied:
+        """Remove what retention lets go and prepare room for what comes. Safe to run twice at once."""
+        ...
+
+    async def unpark(self) -> int:
+        """Put parked jobs whose obstacle is gone back on the list; how many."""
+        ...
+
+
+class Store(Jobs, Sessions, Tasks, Upkeep, Protocol):
+    """A whole store."""
+
+    name: str
+
+    async def now(self) -> datetime:
+        """The store's clock."""
+        ...
+
+    async def open(self) -> None:
+        """Make sure that the store can be reached and fits this code. Idempotent; other verbs open it by themselves."""
+        ...
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date; the names of what was applied."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection of the calling event loop."""
+        ...
+
+
+class Wakeable(Protocol):
+    """The ability to tell workers of new work before they ask."""
+
+    async def listen(self, on_hint: Callable[[Hint], None]) -> None:
+        """Call `on_hint` for whatever happens, until cancelled. Hints may be lost; polling finds what they missed."""
+        ...
+
+
+class Transactional(Protocol):
+    """The ability to store jobs inside a transaction of the caller's."""
+
+    def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> Any:
+        """Store jobs on the caller's connection: the answers, or an awaitable of them where the connection is async."""
+        ...

@@ -1,0 +1,78 @@
+"""All that the memory store knows. Whoever reads or writes here holds the store's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from rota._core.actions import Audit
+from rota._core.job import Job, State
+from rota._core.task_spec import TaskSpec
+from rota.stores.contract import Attempt, Hint, SessionRecord, WorkHint
+
+
+class KeyName(NamedTuple):
+    """What a key is called: idempotency keys are known by tenant, unique keys by tenant and task."""
+
+    kind: str
+    tenant: str | None
+    task: str | None
+    key: str
+
+
+class Holder(NamedTuple):
+    """The job that stands behind a key. Whether it still holds is read from the job."""
+
+    job_id: UUID
+    payload_hash: str | None = None
+    scope: str | None = None
+    until: datetime | None = None
+
+
+class Book:
+    """Every row, with the jobs also listed by state."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[UUID, Job] = {}
+        self.attempts: dict[UUID, list[Attempt]] = {}
+        self.keys: dict[KeyName, Holder] = {}
+        self.sessions: dict[UUID, SessionRecord] = {}
+        self.tasks: dict[str, TaskSpec] = {}
+        self.audit: list[Audit] = []
+        self.reviewed_at: dict[UUID, datetime] = {}
+        self.hints: list[Hint] = []
+        """What listeners hear when the lock is let go."""
+        self._by_state: dict[State, dict[UUID, Job]] = {state: {} for state in State}
+
+    def put(self, job: Job) -> Job:
+        """Store a job, new or changed."""
+        before = self.jobs.get(job.id)
+        if before is not None:
+            del self._by_state[before.state][job.id]
+        self.jobs[job.id] = job
+        self._by_state[job.state][job.id] = job
+        return job
+
+    def remove(self, job_id: UUID) -> None:
+        """Forget a job and its history. Its keys stay for their window."""
+        job = self.jobs.pop(job_id)
+        del self._by_state[job.state][job_id]
+        self.attempts.pop(job_id, None)
+        self.reviewed_at.pop(job_id, None)
+
+    def in_state(self, *states: State) -> Iterator[Job]:
+        for state in states:
+            yield from self._by_state[state].values()
+
+    def hint_work(self, job: Job) -> None:
+        """Tell workers of a job that may be due, once for each place it could wait in."""
+        hint = WorkHint(job.queue, job.priority)
+        if job.state is State.PENDING and hint not in self.hints:
+            self.hints.append(hint)
+
+
+def turn(job: Job) -> tuple[int, datetime, UUID]:
+    """A job's place in the line: priority, then age."""
+    return job.priority, job.run_at, job.id

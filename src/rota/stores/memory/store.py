@@ -1,0 +1,160 @@
+"""The memory store: every promise of the contract, one lock, nothing kept after the process ends."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from rota._core.actions import Audit, Change
+from rota._core.job import Job, NewJob
+from rota._core.outcome import Transition
+from rota._core.task_spec import TaskSpec
+from rota.stores.contract import (
+    Attempt,
+    Beat,
+    Count,
+    Enqueued,
+    Hint,
+    JobFilter,
+    Retention,
+    SessionRecord,
+    SessionStart,
+    Settled,
+    Tidied,
+    Wanted,
+)
+from rota.stores.memory import changing, claiming, enqueueing, reading, sessions, settling, tidying
+from rota.stores.memory.book import Book
+from rota.stores.memory.listening import Listeners
+
+
+class MemoryStore:
+    """A whole store in this process's memory; the docstrings of `stores/contract.py` hold for every verb.
+
+    It may be used from several threads and event loops at once. Each verb is
+    one step under the lock, and hints leave after the step.
+    """
+
+    name = "memory"
+
+    def __init__(self, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._lock = threading.Lock()
+        self._book = Book()
+        self._listeners = Listeners()
+
+    @contextlib.contextmanager
+    def _step(self) -> Iterator[datetime]:
+        """Hold the lock, give the moment that counts for the whole step, then tell listeners what it brought."""
+        with self._lock:
+            yield self._clock()
+            hints, self._book.hints = self._book.hints, []
+        self._listeners.tell(hints)
+
+    async def now(self) -> datetime:
+        return self._clock()
+
+    async def open(self) -> None:
+        """Nothing to reach: it is here."""
+
+    async def migrate(self) -> list[str]:
+        """No schema, so nothing to apply."""
+        return []
+
+    async def close(self) -> None:
+        """No connections to let go of; what is stored stays for the other users of this object."""
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        with self._step() as now:
+            return [enqueueing.enqueue(self._book, job, now) for job in jobs]
+
+    async def claim(self, wanted: Wanted, *, session: UUID) -> list[Job]:
+        with self._step() as now:
+            return claiming.claim(self._book, wanted, session, now)
+
+    async def settle(self, transitions: Sequence[Transition]) -> list[Settled]:
+        with self._step() as now:
+            return [settling.settle(self._book, transition, now) for transition in transitions]
+
+    async def exchange(
+        self, transitions: Sequence[Transition], wanted: Wanted, *, session: UUID
+    ) -> tuple[list[Settled], list[Job]]:
+        with self._step() as now:
+            settled = [settling.settle(self._book, transition, now) for transition in transitions]
+            return settled, claiming.claim(self._book, wanted, session, now)
+
+    async def next_due(self, queues: tuple[str, ...] | None = None) -> float | None:
+        with self._step() as now:
+            return claiming.next_due(self._book, queues, now)
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
+        with self._step():
+            return [self._book.jobs[job_id] for job_id in dict.fromkeys(job_ids) if job_id in self._book.jobs]
+
+    async def find(self, wanted: JobFilter) -> list[Job]:
+        with self._step():
+            return reading.find(self._book, wanted)
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        with self._step():
+            return list(self._book.attempts.get(job_id, ()))
+
+    async def counts(self) -> list[Count]:
+        with self._step():
+            return reading.counts(self._book)
+
+    async def change(self, change: Change, audit: Audit) -> Settled:
+        with self._step() as now:
+            return changing.change(self._book, change, audit, now)
+
+    async def audit(self, job_id: UUID | None = None, *, limit: int = 50) -> list[Audit]:
+        with self._step():
+            return changing.trail(self._book, job_id, limit)
+
+    async def open_session(self, session: SessionStart, *, lease: float) -> None:
+        with self._step() as now:
+            sessions.begin(self._book, session, lease, now)
+
+    async def beat(
+        self, session: UUID, *, lease: float, holding: Mapping[UUID, int], strays: bool = False
+    ) -> Beat:
+        with self._step() as now:
+            return sessions.beat(self._book, session, lease, holding, now, strays=strays)
+
+    async def end_session(self, session: UUID) -> None:
+        with self._step() as now:
+            sessions.end(self._book, session, now)
+
+    async def end_expired(self) -> float | None:
+        with self._step() as now:
+            return sessions.end_expired(self._book, now)
+
+    async def lost(self, *, limit: int) -> list[Job]:
+        with self._step():
+            return sessions.lost(self._book, limit)
+
+    async def sessions(self) -> list[SessionRecord]:
+        with self._step() as now:
+            return sessions.recent(self._book, now)
+
+    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
+        with self._step():
+            self._book.tasks.update((task.name, task) for task in tasks)
+
+    async def tasks(self) -> list[TaskSpec]:
+        with self._step():
+            return [self._book.tasks[name] for name in sorted(self._book.tasks)]
+
+    async def tidy(self, retention: Retention) -> Tidied:
+        with self._step() as now:
+            return tidying.tidy(self._book, retention, now)
+
+    async def unpark(self) -> int:
+        with self._step() as now:
+            return claiming.unpark(self._book, now)
+
+    async def listen(self, on_hint: Callable[[Hint], None]) -> None:
+        await self._listeners.listen(on_hint)

@@ -1,0 +1,119 @@
+"""open_store(url): the one place that names concrete stores."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rota.config import checked_url, masked
+
+if TYPE_CHECKING:
+    from rota.config import Settings
+    from rota.stores.contract import Store
+
+log = logging.getLogger("rota")
+
+EMBEDDED_PATH = ".rota"
+"""Where the embedded server keeps its files unless told: in the current directory."""
+
+
+def open_store(url: str | None, settings: Settings) -> Store:
+    """The store at an address; None: the address that the settings give. Nothing is connected yet."""
+    if url is None:
+        address = settings.address()
+    else:
+        address = checked_url(url, settings.origin("url") if url == settings.url else "argument")
+    kind = address.partition(":")[0]
+    if kind == "memory":
+        from rota.stores.memory import MemoryStore
+
+        return MemoryStore()
+    if kind == "embedded":
+        from rota.stores.postgres import PostgresStore
+
+        path = embedded_path(address)
+        return cast("Store", LateStore(PostgresStore, lambda: _start_embedded(path, settings)))
+    return _postgres(address, settings)
+
+
+def embedded_path(address: str) -> Path:
+    """The directory of an embedded server: `embedded:`, `embedded:path` or `embedded:///path`."""
+    given = address.partition(":")[2].removeprefix("//")
+    return Path(given or EMBEDDED_PATH).expanduser().absolute()
+
+
+def migration_sql(since: int = 0) -> str:
+    """The migrations after version `since`, as one script for psql; needs no database."""
+    from rota.stores.postgres.migrate import sql
+
+    return sql(since)
+
+
+def _postgres(url: str, settings: Settings) -> Store:
+    from rota.stores.postgres import PostgresStore
+
+    return PostgresStore(url, listen_url=settings.listen_url)
+
+
+def _start_embedded(path: Path, settings: Settings) -> Store:
+    """Start the server, or find it, and bring its schema up to date. Blocks."""
+    from rota.stores.postgres.embedded import EmbeddedServer
+
+    server = EmbeddedServer(path)
+    url = server.start()
+    log.info("jobs are kept in the embedded PostgreSQL at %s (%s)", server.data_path, masked(url))
+    store = _postgres(url, settings)
+
+    async def prepare() -> None:
+        await store.migrate()
+        await store.close()
+
+    asyncio.run(prepare())
+    return store
+
+
+class LateStore:
+    """A store that is made at the first call: starting a server takes seconds, and naming an address must not.
+
+    `like` is the class of the real store. Once that is there, its verbs are used with nothing in between.
+    """
+
+    def __init__(self, like: type, start: Callable[[], Store]) -> None:
+        self.name: str = like.name  # type: ignore[attr-defined]
+        self._like, self._start = like, start
+        self._lock = threading.Lock()
+        self._real: Store | None = None
+
+    def __getattr__(self, verb: str) -> Any:
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+        if self._real is not None:
+            found = getattr(self._real, verb)
+            setattr(self, verb, found)
+            return found
+        kind = getattr(self._like, verb)  # AttributeError where the real store has no such verb
+        if not inspect.iscoroutinefunction(kind):
+            return getattr(self._begun(), verb)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await getattr(await asyncio.to_thread(self._begun), verb)(*args, **kwargs)
+
+        return call
+
+    async def close(self) -> None:
+        if self._real is not None:
+            await self._real.close()
+
+    def _begun(self) -> Store:
+        with self._lock:
+            if self._real is None:
+                # In a thread of its own, because the caller's may run an event loop.
+                with ThreadPoolExecutor(max_workers=1, thread_name_prefix="rota-start") as alone:
+                    self._real = alone.submit(self._start).result()
+            return self._real

@@ -1,0 +1,217 @@
+"""Claim: which (queue, priority) pairs to look at, from where on, and whether to look at all."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from uuid import UUID
+
+from rota._core.job import Job
+from rota.stores.contract import Wanted
+from rota.stores.postgres.rows import claimed, integers, uuids
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection, Connections
+
+Pair: TypeAlias = "tuple[str, int]"
+
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC).isoformat()
+NIL = UUID(int=0)
+LOOK_EVERY = 1.0
+"""Pairs are looked for again after so many seconds of claiming without a look."""
+FLOOR_SECONDS = 0.25
+SHARE = 0.05
+"""At most this share of the time goes into looking from the beginning."""
+
+
+class Plan(NamedTuple):
+    """One claim as it will be sent."""
+
+    wanted: Wanted
+    session: UUID
+    pairs: list[Pair]
+    parameters: dict[str, Any]
+    event: int
+    """The number of the last hint that was heard before it."""
+    began: float | None
+    """When it began, if it looks from the beginning and must be measured."""
+
+
+class Claims:
+    """What one event loop knows of waiting work. All of it is a hint: the claim itself decides."""
+
+    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+        self._connections = connections
+        self._clock = clock
+        self._plain: dict[Pair, int] = {}
+        self._gated: dict[Pair, int] = {}
+        self._events = 0
+        self._floors: dict[Pair, tuple[str, UUID]] = {}
+        self._floors_until = 0.0
+        self._look_at = float("-inf")
+        self._turn = 0
+        self._claim_no = random.randrange(1_000_000)  # noqa: S311 - only to tell claims apart
+
+    def _tick(self) -> float:
+        return self._clock().timestamp() if self._clock else time.monotonic()
+
+    def next_no(self) -> int:
+        """A number for one claim, by which its jobs are found again if its answer is lost."""
+        self._claim_no = (self._claim_no + 1) % 2_000_000_000
+        return self._claim_no
+
+    def hint(self, queue: str, priority: int, *, gated: bool) -> None:
+        """Somebody said that there is work."""
+        self._events += 1
+        (self._gated if gated else self._plain)[queue, priority] = self._events
+
+    async def next_due(self, queues: tuple[str, ...] | None) -> float | None:
+        """Look for pairs, and say how long until the first job of these queues is due."""
+        rows = await self._connections.run(lambda connection, _: self._look(connection))
+        waits = [wait for queue, _, wait, _ in rows if queues is None or queue in queues]
+        return max(0.0, min(waits)) if waits else None
+
+    async def _look(self, connection: Connection) -> list[tuple[str, int, float, bool]]:
+        began, event = self._tick(), self._events
+        rows: list[tuple[str, int, float, bool]] = await (
+            await connection.execute(statement("pairs"), {"now": self._now()})
+        ).fetchall()
+        now = self._tick()
+        self._look_at = now + max(LOOK_EVERY, (now - began) / SHARE)
+        for known, gated in ((self._plain, False), (self._gated, True)):
+            _forget(known, list(known), event)  # what was hinted at meanwhile stays
+            for queue, priority, wait, is_gated in rows:
+                if is_gated is gated and wait <= 0:
+                    known.setdefault((queue, priority), event)
+        return rows
+
+    async def refresh(self, connection: Connection) -> None:
+        if self._tick() >= self._look_at:
+            await self._look(connection)
+
+    def plan(self, wanted: Wanted, session: UUID, claim_no: int) -> Plan | None:
+        """The next claim, or None when nothing is known to wait for it."""
+        pairs = self._pairs(wanted)
+        if not pairs or wanted.limit <= 0:
+            return None
+        began = None
+        if time.monotonic() >= self._floors_until:
+            self._floors.clear()
+            began = time.monotonic()
+            self._floors_until = began + 60.0  # set right when the answer is here
+        floors = [self._floors.get(pair, (BEGINNING, NIL)) for pair in pairs]
+        parameters = {
+            **self._common(pairs, wanted),
+            "floors": [at for at, _ in floors],
+            "floor_ids": uuids(id_ for _, id_ in floors),
+            "limit": wanted.limit,
+            "session": session,
+            "claim_no": claim_no,
+        }
+        return Plan(wanted, session, pairs, parameters, self._events, began)
+
+    def _pairs(self, wanted: Wanted) -> list[Pair]:
+        """The pairs to claim from, most urgent first; those of one priority take turns."""
+        fitting = [pair for pair in self._plain if wanted.queues is None or pair[0] in wanted.queues]
+        if len(fitting) > 1:
+            self._turn += 1
+            fitting.sort()
+            turn = self._turn % len(fitting)
+            fitting = fitting[turn:] + fitting[:turn]
+            fitting.sort(key=lambda pair: pair[1])
+        return fitting
+
+    def received(self, plan: Plan, rows: Sequence[tuple[Any, ...]]) -> list[Job]:
+        """Turn rows into jobs, most urgent first, and raise the floors behind them."""
+        jobs = [claimed(row, plan.session) for row in rows]
+        if plan.began is not None:
+            now = time.monotonic()
+            self._floors_until = now + max(FLOOR_SECONDS, (now - plan.began) / SHARE)
+        if len(jobs) < plan.wanted.limit:
+            # Everything due was taken: begin at the beginning next time, and wait for a hint or a look.
+            self._floors.clear()
+            _forget(self._plain, plan.pairs, plan.event)
+        jobs.sort(key=_urgency)
+        if len(jobs) == plan.wanted.limit:
+            last = {(job.queue, job.priority): job for job in jobs}
+            self._floors |= {pair: (job.run_at.isoformat(), job.id) for pair, job in last.items()}
+        return jobs
+
+    async def claim(self, connection: Connection, wanted: Wanted, session: UUID, claim_no: int) -> list[Job]:
+        """One claim on `connection`. One that finds nothing looks once for work that nobody hinted at."""
+        jobs = await self._claim_known(connection, wanted, session, claim_no)
+        if not jobs and wanted.limit > 0:
+            await self._look(connection)
+            jobs = await self._claim_known(connection, wanted, session, claim_no)
+        return jobs
+
+    async def _claim_known(
+        self, connection: Connection, wanted: Wanted, session: UUID, claim_no: int
+    ) -> list[Job]:
+        """The plain jobs first, then, with what room is left, the gated ones."""
+        jobs: list[Job] = []
+        plan = self.plan(wanted, session, claim_no)
+        if plan is not None:
+            rows = await (await connection.execute(statement("claim"), plan.parameters)).fetchall()
+            jobs = self.received(plan, rows)
+        return jobs + await self.claim_gated(connection, wanted, session, claim_no, len(jobs))
+
+    async def claim_gated(
+        self, connection: Connection, wanted: Wanted, session: UUID, claim_no: int, have: int
+    ) -> list[Job]:
+        """Claim jobs behind gates: lock gates without waiting, then count and claim in a new statement."""
+        pairs = sorted(pair for pair in self._gated if wanted.queues is None or pair[0] in wanted.queues)
+        if not pairs or have >= wanted.limit:
+            return []
+        event = self._events
+        async with connection.transaction():
+            found = await (
+                await connection.execute(statement("gate_candidates"), self._common(pairs, wanted))
+            ).fetchall()
+            if not found:
+                _forget(self._gated, pairs, event)
+                return []
+            parameters = {
+                "ids": uuids(row[0] for row in found),
+                "limit": wanted.limit - have,
+                "session": session,
+                "claim_no": claim_no,
+                "now": self._now(),
+            }
+            rows = await (await connection.execute(statement("claim_gated"), parameters)).fetchall()
+        return sorted((claimed(row, session) for row in rows), key=_urgency)
+
+    async def recover(self, connection: Connection, session: UUID, claim_no: int) -> list[Job]:
+        """What a claim got whose answer was lost."""
+        rows = await (
+            await connection.execute(statement("recover_claim"), {"session": session, "claim_no": claim_no})
+        ).fetchall()
+        return sorted((claimed(row, session) for row in rows), key=_urgency)
+
+    def _common(self, pairs: list[Pair], wanted: Wanted) -> dict[str, Any]:
+        return {
+            "queues": [queue for queue, _ in pairs],
+            "priorities": integers([priority for _, priority in pairs]),
+            "tasks": list(wanted.tasks) if wanted.tasks is not None else None,
+            "tenant": wanted.tenant,
+            "now": self._now(),
+        }
+
+    def _now(self) -> datetime | None:
+        return self._clock() if self._clock else None
+
+
+def _forget(known: dict[Pair, int], pairs: list[Pair], event: int) -> None:
+    """Drop pairs that found nothing, unless somebody hinted at them since."""
+    for pair in pairs:
+        if known.get(pair, event) <= event:
+            known.pop(pair, None)
+
+
+# By priority, then run_at. Rows come in the order of their ids, and a sort leaves ties as they are.
+_urgency = itemgetter(Job._fields.index("priority"), Job._fields.index("run_at"))

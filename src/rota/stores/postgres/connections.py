@@ -1,0 +1,213 @@
+"""Connections to PostgreSQL: one pool per event loop, statements that survive a lost connection.
+
+Nothing here depends on a session: no prepared statements behind a pooler, no
+settings, no session locks. So every statement may run on any backend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg.adapt import Loader
+from psycopg.pq import Format
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool
+
+from rota.errors import SchemaOutdated, StoreError
+from rota.stores.postgres.faults import bad_row, explained, missing_day, repeatable
+from rota.stores.postgres.migrate import LATEST
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+
+Connection: TypeAlias = "psycopg.AsyncConnection[TupleRow]"
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5
+CALL_SECONDS = 10.0
+REPEAT_SECONDS = 6.0
+"""How long a statement is repeated after connection faults before the caller hears of it."""
+POOL_SIZE = 10
+KEEPALIVE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+class BinaryCursor(psycopg.AsyncCursor[TupleRow]):
+    """Answers come in binary: cheaper to read, and times are free of the server's zone."""
+
+    def __init__(self, connection: Any, *, row_factory: Any = None) -> None:
+        super().__init__(connection, row_factory=row_factory or connection.row_factory)
+        self.format = Format.BINARY
+
+
+class UtcLoader(Loader):
+    """A timestamptz is microseconds since 2000 in UTC; it stays UTC, whatever zone the server is set to."""
+
+    format = Format.BINARY
+    _micros, _moment = 0, datetime(2000, 1, 1, tzinfo=UTC)
+
+    def load(self, data: Buffer) -> datetime:
+        (micros,) = _INT8.unpack(data)
+        if micros != self._micros:  # the rows of one batch mostly share their times
+            self._micros, self._moment = micros, Y2K + timedelta(microseconds=micros)
+        return self._moment
+
+
+_INT8 = struct.Struct("!q")
+Y2K = datetime(2000, 1, 1, tzinfo=UTC)
+# psycopg's own loader gives times in the server's zone and is four times as fast: right where that zone is UTC.
+UTC_NAMES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "UCT"})
+TYPES = psycopg.adapt.AdaptersMap(psycopg.adapters)
+TYPES.register_loader("timestamptz", UtcLoader)
+
+
+class Connections:
+    """The connections of one event loop."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.direct = False
+        """Whether we talk to the server itself, so that it may keep our statements prepared."""
+        self.in_utc = False
+        self._lock = asyncio.Lock()
+        self._pool: AsyncConnectionPool[Connection] | None = None
+
+    async def pool(self) -> AsyncConnectionPool[Connection]:
+        """The pool, opened at first use after one look at the server: reachable, schema right, pooler or not."""
+        if self._pool is None:
+            async with self._lock:
+                if self._pool is None:
+                    await self._look()
+                    pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+                        self.url,
+                        min_size=0,
+                        max_size=POOL_SIZE,
+                        open=False,
+                        kwargs=self._options(),
+                        timeout=CONNECT_SECONDS,
+                        reconnect_timeout=2.0,
+                        max_idle=60.0,
+                        max_lifetime=3600.0,
+                    )
+                    await pool.open()
+                    self._pool = pool
+        return self._pool
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        pool = await self.pool()
+        async with pool.connection() as connection:
+            yield connection
+
+    async def connect(self, url: str | None = None) -> Connection:
+        """A connection of one's own, outside the pool."""
+        return await psycopg.AsyncConnection.connect(url or self.url, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "autocommit": True,
+            "prepare_threshold": 2 if self.direct else None,
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "rota",
+            "cursor_factory": BinaryCursor,
+            "context": None if self.in_utc else TYPES,
+            **KEEPALIVE,
+        }
+
+    async def _look(self) -> None:
+        connection = await self.connect()
+        try:
+            greeted_by = connection.info.backend_pid
+            self.in_utc = connection.info.parameter_status("TimeZone") in UTC_NAMES
+            row = await (await connection.execute(statement("schema_version"))).fetchone()
+        finally:
+            await connection.close()
+        assert row is not None
+        self.direct = row[1] == greeted_by
+        if row[0] != LATEST:
+            raise SchemaOutdated(row[0], LATEST)
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with suppress(psycopg.Error):
+                await pool.close(timeout=2.0)
+
+    async def run(
+        self, call: Callable[[Connection, bool], Awaitable[T]], *, within: float = REPEAT_SECONDS
+    ) -> T:
+        """Run `call(connection, repeated)`; after a connection fault run it again, for up to `within` seconds.
+
+        `repeated` is True when an earlier try may have been carried out without
+        its answer reaching us: only what is safe to repeat may be run here.
+        """
+        began = time.monotonic()
+        tries = 0
+        while True:
+            try:
+                async with asyncio.timeout(CALL_SECONDS):
+                    async with self.connection() as connection:
+                        return await call(connection, tries > 0)
+            except StoreError:
+                raise
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                if bad_row(error) or missing_day(error):
+                    raise  # the caller knows which row, and what to do
+                pause = min(0.05 * 2**tries, 1.0) * random.uniform(0.5, 1.5)  # noqa: S311
+                if not repeatable(error) or time.monotonic() + pause - began > within:
+                    raise await self._explained(error) from error
+                tries += 1
+                await asyncio.sleep(pause)
+
+    async def _explained(self, error: BaseException) -> StoreError:
+        """The pool only knows that it timed out; one connection of our own knows why."""
+        if type(error).__module__.startswith("psycopg_pool"):
+            try:
+                await (await self.connect()).close()
+            except (psycopg.Error, OSError) as real:
+                error = real
+        return explained(error, self.url)
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
+
+
+class PerLoop(Generic[C]):
+    """One of something for whichever event loop asks."""
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self._make = make
+        self._known: WeakKeyDictionary[asyncio.AbstractEventLoop, C] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def __call__(self) -> C:
+        loop = asyncio.get_running_loop()
+        found = self._known.get(loop)
+        if found is None:
+            with self._lock:
+                found = self._known.setdefault(loop, self._make())
+        return found
+
+    async def close(self) -> None:
+        found = self._known.pop(asyncio.get_running_loop(), None)
+        if found is not None:
+            await found.close()

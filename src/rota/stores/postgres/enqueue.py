@@ -1,0 +1,249 @@
+"""Enqueue: single calls travel together, many go by COPY, keyed ones through the function that knows the rules."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from rota._core.job import NewJob
+from rota.errors import EnqueueError, PayloadInvalid, StoreError
+from rota.stores.contract import Enqueued, Stored
+from rota.stores.postgres import encoding
+from rota.stores.postgres.rows import uuids
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.claim import Claims
+    from rota.stores.postgres.connections import Connection, Connections
+
+T = TypeVar("T")
+Spot: TypeAlias = "tuple[str, int, bool]"
+
+COPY_FROM = 200
+"""From this many jobs on COPY is faster than one INSERT."""
+COPY_CHUNK = 5_000
+TOGETHER = 500
+"""At most so many single enqueues travel in one statement."""
+FRESH_SECONDS = 2.0
+REMEMBERED = 10_000
+HINT_PAUSE = 0.005
+"""At most one hint in so many seconds; the last one is never left out."""
+
+
+class Enqueuer:
+    """The enqueues of one event loop."""
+
+    def __init__(
+        self, connections: Connections, claims: Claims, clock: Callable[[], datetime] | None
+    ) -> None:
+        self._connections = connections
+        self._claims = claims
+        self._clock = clock
+        self._waiting: list[tuple[NewJob, asyncio.Future[Enqueued]]] = []
+        self._sender: asyncio.Task[None] | None = None
+        self._hinted_at = 0.0
+        self._sent: dict[UUID, None] = {}
+        self._late: set[Spot] = set()
+        self._hinter: asyncio.Task[None] | None = None
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        answers = await self._enqueue(jobs)
+        for queue, priority, gated in _spots(jobs):
+            self._claims.hint(queue, priority, gated=gated)
+        return answers
+
+    async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        if len(jobs) == 1 and not jobs[0].keyed:
+            return [await self._together(jobs[0])]
+        plain = [job for job in jobs if not job.keyed]
+        if len(plain) == len(jobs):
+            await self._store(plain)
+            return [Enqueued(job.id, Stored.CREATED) for job in jobs]
+        if plain:
+            await self._store(plain)
+        keyed = iter(await self._store_keyed([job for job in jobs if job.keyed]))
+        return [next(keyed) if job.keyed else Enqueued(job.id, Stored.CREATED) for job in jobs]
+
+    async def _together(self, job: NewJob) -> Enqueued:
+        """The first goes at once; what arrives while it is under way is the next statement."""
+        future: asyncio.Future[Enqueued] = asyncio.get_running_loop().create_future()
+        self._waiting.append((job, future))
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._send(), name="rota-enqueue")
+        return await future
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                await self._send_batch(batch)
+        finally:
+            self._sender = None
+
+    async def _send_batch(self, batch: list[tuple[NewJob, asyncio.Future[Enqueued]]]) -> None:
+        try:
+            await self._insert([job for job, _ in batch])
+        except EnqueueError as error:
+            if len(batch) > 1:  # one bad job must not fail its neighbours
+                for one in batch:
+                    await self._send_batch([one])
+                return
+            self._fail(batch, error)
+        except Exception as error:
+            self._fail(batch, error)
+        else:
+            for job, future in batch:
+                if not future.done():
+                    future.set_result(Enqueued(job.id, Stored.CREATED))
+
+    @staticmethod
+    def _fail(batch: list[tuple[NewJob, asyncio.Future[Enqueued]]], error: Exception) -> None:
+        for _, future in batch:
+            if not future.done():
+                future.set_exception(error)
+
+    async def _store(self, jobs: Sequence[NewJob]) -> None:
+        if len(jobs) < COPY_FROM:
+            await self._insert(jobs)
+        else:
+            await self._copy(jobs)
+
+    async def _insert(self, jobs: Sequence[NewJob]) -> None:
+        text = encoding.as_json(jobs)
+        hint = self._may_hint()
+        again = self._sent_before(jobs)
+
+        async def call(connection: Connection, repeated: bool) -> None:
+            parameters = {"jobs": text, "now": self._now(), "hint": hint or repeated}
+            if not (repeated or again):
+                await connection.execute(statement("enqueue"), parameters)
+                return
+            async with connection.transaction():
+                await connection.execute(statement("enqueue"), parameters)
+                await connection.execute(statement("undo_repeated"), {"ids": uuids(job.id for job in jobs)})
+
+        await self._run(call)
+        if not hint:
+            self._hint_later(jobs)
+
+    async def _copy(self, jobs: Sequence[NewJob]) -> None:
+        """All or nothing, in one transaction; a repeated id or a lost connection sends them by INSERT instead."""
+        again = self._sent_before(jobs)
+
+        async def call(connection: Connection, repeated: bool) -> None:
+            async with connection.transaction():
+                if repeated or again:
+                    await self._insert_many(connection, jobs)
+                else:
+                    now = self._now() or await _server_time(connection)
+                    async with connection.cursor().copy(statement("copy")) as copy:
+                        for start in range(0, len(jobs), COPY_CHUNK):
+                            await copy.write(encoding.copy_lines(jobs[start : start + COPY_CHUNK], now))
+                await _hint(connection, spots=_spots(jobs))
+
+        try:
+            await self._run(call)
+        except psycopg.errors.UniqueViolation:
+            await self._run(lambda connection, _: call(connection, repeated=True))
+
+    async def _insert_many(self, connection: Connection, jobs: Sequence[NewJob]) -> None:
+        waiting = iter(jobs)
+        while chunk := list(islice(waiting, COPY_CHUNK)):
+            await connection.execute(
+                statement("enqueue"), {"jobs": encoding.as_json(chunk), "now": self._now(), "hint": False}
+            )
+        await connection.execute(statement("undo_repeated"), {"ids": uuids(job.id for job in jobs)})
+
+    async def _store_keyed(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        text = encoding.as_json(jobs)
+
+        async def call(connection: Connection, _: bool) -> list[Enqueued]:
+            cursor = await connection.execute(statement("enqueue_keyed"), {"jobs": text, "now": self._now()})
+            rows: list[tuple[int, UUID, str]] = await cursor.fetchall()
+            return [Enqueued(row[1], Stored(row[2])) for row in sorted(rows)]
+
+        return await self._run(call)
+
+    def _sent_before(self, jobs: Sequence[NewJob]) -> bool:
+        """Whether these may have been stored by an earlier call, so that the history must be asked.
+
+        Ids are made just before their job is sent and carry their time: an id
+        that is not fresh, or that we remember, is a repeat. (Of a large batch
+        the first id stands for all.)
+        """
+        old = time.time() - FRESH_SECONDS
+        again = (jobs[0].id.int >> 80) / 1000 < old or any(job.id in self._sent for job in jobs[:COPY_FROM])
+        self._sent.update(dict.fromkeys(job.id for job in jobs[: 1 if len(jobs) >= COPY_FROM else None]))
+        while len(self._sent) > REMEMBERED:
+            del self._sent[next(iter(self._sent))]
+        return again
+
+    async def _run(self, call: Callable[[Connection, bool], Awaitable[T]]) -> T:
+        try:
+            return await self._connections.run(call)
+        except psycopg.DataError as error:
+            reason = " ".join(str(error).split())
+            raise PayloadInvalid(
+                f"PostgreSQL cannot store this job: {reason}. Nothing was stored; correct the value."
+            ) from error
+
+    def _may_hint(self) -> bool:
+        now = time.monotonic()
+        if now - self._hinted_at < HINT_PAUSE:
+            return False
+        self._hinted_at = now
+        return True
+
+    def _hint_later(self, jobs: Sequence[NewJob]) -> None:
+        """Workers must hear of the last of a burst too, or it would wait for their poll."""
+        self._late.update(_spots(jobs))
+        if self._hinter is None:
+            self._hinter = asyncio.create_task(self._hint_late(), name="rota-hint")
+
+    async def _hint_late(self) -> None:
+        try:
+            while self._late:
+                await asyncio.sleep(HINT_PAUSE)
+                spots, self._late = self._late, set()
+                self._hinted_at = time.monotonic()
+                with suppress(StoreError):  # a hint: polling finds the jobs
+                    await self._connections.run(partial(_hint, spots=spots), within=0)
+        finally:
+            self._hinter = None
+
+    async def close(self) -> None:
+        """Let what is under way arrive."""
+        for task in (self._sender, self._hinter):
+            if task is not None:
+                with suppress(Exception):
+                    await task
+
+    def _now(self) -> datetime | None:
+        return self._clock() if self._clock else None
+
+
+def _spots(jobs: Sequence[NewJob]) -> set[Spot]:
+    return {(job.queue, job.priority, job.gate is not None) for job in jobs}
+
+
+async def _hint(connection: Connection, _: bool = False, *, spots: set[Spot]) -> None:
+    queues, priorities, gated = zip(*sorted(spots), strict=True)
+    await connection.execute(
+        statement("hint"), {"queues": list(queues), "priorities": list(priorities), "gated": list(gated)}
+    )
+
+
+async def _server_time(connection: Connection) -> datetime:
+    row = await (await connection.execute("SELECT now()")).fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment

@@ -1,0 +1,113 @@
+"""Migrations: numbered SQL files, applied in order under a lock, each once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+from psycopg import errors as pg
+
+from rota.stores.postgres.faults import explained
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection
+
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('rota.migrate', 0))"
+PREPARE = """
+CREATE SCHEMA IF NOT EXISTS rota;
+CREATE TABLE IF NOT EXISTS rota.migrations (
+    version    integer PRIMARY KEY,
+    name       text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+"""
+LOCK_TRIES = 30
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    sql: str
+
+
+def migrations() -> list[Migration]:
+    """All migrations that this code knows, in order."""
+    found = []
+    for entry in files("rota.stores.postgres").joinpath("migrations").iterdir():
+        number = re.fullmatch(r"(\d{4})_(\w+)\.sql", entry.name)
+        if number:
+            found.append(Migration(int(number[1]), entry.name.removesuffix(".sql"), entry.read_text("utf-8")))
+    return sorted(found)
+
+
+LATEST = max(migration.version for migration in migrations())
+
+
+def sql(since: int = 0) -> str:
+    """The migrations after version `since` as one script that psql can run."""
+    parts = ["BEGIN;", PREPARE.strip()] if since == 0 else ["BEGIN;"]
+    for migration in migrations():
+        if migration.version > since:
+            parts += [f"-- {migration.name}", migration.sql.strip(), _record(migration)]
+    return "\n\n".join([*parts, "COMMIT;"]) + "\n"
+
+
+async def applied(connection: Connection) -> int:
+    """The version that the database has; 0 when it has none."""
+    try:
+        row = await (
+            await connection.execute("SELECT coalesce(max(version), 0) FROM rota.migrations")
+        ).fetchone()
+    except (pg.UndefinedTable, pg.InvalidSchemaName):
+        return 0
+    return int(row[0]) if row else 0
+
+
+async def pending(connection: Connection) -> list[str]:
+    """The names of the migrations that the database lacks."""
+    version = await applied(connection)
+    return [migration.name for migration in migrations() if migration.version > version]
+
+
+async def migrate(connection: Connection, url: str) -> list[str]:
+    """Apply what is missing; the names of what was applied. Several at once are harmless: one waits for the other."""
+    done = []
+    for migration in migrations():
+        for attempt in range(LOCK_TRIES):
+            try:
+                if await _apply(connection, migration):
+                    done.append(migration.name)
+                break
+            except pg.LockNotAvailable:
+                # Somebody holds a table. Waiting in line would block everybody behind us: step back, try again.
+                if attempt == LOCK_TRIES - 1:
+                    raise
+                await asyncio.sleep(0.2)
+            except psycopg.Error as error:
+                raise explained(error, url) from error
+    return done
+
+
+async def _apply(connection: Connection, migration: Migration) -> bool:
+    async with connection.transaction():
+        await connection.execute(LOCK)
+        await connection.execute("SET LOCAL lock_timeout = '2s'")
+        await connection.execute("SET LOCAL client_min_messages = warning")
+        await _script(connection, PREPARE)
+        if await applied(connection) >= migration.version:
+            return False
+        await _script(connection, migration.sql)
+        await _script(connection, _record(migration))
+        return True
+
+
+def _record(migration: Migration) -> str:
+    return f"INSERT INTO rota.migrations (version, name) VALUES ({migration.version}, '{migration.name}');"  # noqa: S608
+
+
+async def _script(connection: Connection, text: str) -> None:
+    """Run our own SQL of many statements, which only a cursor that asks for text answers can."""
+    await psycopg.AsyncCursor(connection).execute(text.encode())

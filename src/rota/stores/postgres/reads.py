@@ -1,0 +1,88 @@
+"""Reads: jobs by id and by filter, their attempts, the audit trail, counts, tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rota._core.actions import Audit
+from rota._core.job import Job, State
+from rota._core.retry import Retry
+from rota._core.task_spec import TaskSpec
+from rota.stores.contract import Attempt, Count, JobFilter
+from rota.stores.postgres.rows import stored, uuids
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection, Connections
+
+COUNT_CAP = 100_000
+
+
+class Reads:
+    """The reading verbs on one event loop's connections."""
+
+    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+        self._connections = connections
+        self._clock = clock
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
+        rows = await self._rows("get", {"ids": uuids(job_ids)})
+        # A job that moves between two tables while we read may show twice: the later version is the truth.
+        newest: dict[UUID, Job] = {}
+        for job in map(stored, rows):
+            if job.id not in newest or newest[job.id].version < job.version:
+                newest[job.id] = job
+        return [newest[job_id] for job_id in dict.fromkeys(job_ids) if job_id in newest]
+
+    async def find(self, wanted: JobFilter) -> list[Job]:
+        parameters: dict[str, Any] = wanted._asdict()
+        parameters["states"] = [state.value for state in wanted.states] or None
+        parameters["correlation_uuid"] = _uuid_or_none(wanted.correlation_id)
+        return list(
+            map(stored, await self._rows("find_oldest" if wanted.oldest_first else "find", parameters))
+        )
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        return [Attempt._make(row) for row in await self._rows("attempts", {"id": job_id})]
+
+    async def audit(self, job_id: UUID | None, limit: int) -> list[Audit]:
+        return [Audit._make(row) for row in await self._rows("audit_trail", {"id": job_id, "limit": limit})]
+
+    async def counts(self) -> list[Count]:
+        rows = await self._rows("counts", {"cap": COUNT_CAP})
+        return [Count(row[0], row[1], State(row[2]), row[3], row[4]) for row in rows]
+
+    async def tasks(self) -> list[TaskSpec]:
+        return [
+            TaskSpec(row[0], row[1], row[2], Retry.from_json(json.loads(row[3])), *row[4:])
+            for row in await self._rows("tasks", {})
+        ]
+
+    async def now(self) -> datetime:
+        if self._clock:
+            return self._clock()
+
+        async def call(connection: Connection, _: bool) -> datetime:
+            row = await (await connection.execute("SELECT now()")).fetchone()
+            assert row is not None
+            moment: datetime = row[0]
+            return moment
+
+        return await self._connections.run(call)
+
+    async def _rows(self, verb: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async def call(connection: Connection, _: bool) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(statement(verb), parameters)).fetchall()
+
+        return await self._connections.run(call)
+
+
+def _uuid_or_none(text: str | None) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,49 @@
+"""Rows of PostgreSQL to values of Rota, and back to arrays that PostgreSQL reads fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from rota._core.job import Job, State
+
+RUNNING = State.RUNNING
+
+
+def claimed(row: tuple[Any, ...], session: UUID | None) -> Job:
+    """A job from the columns that every claim returns (sql/claim.sql has their order)."""
+    (
+        id_, version, task, queue, priority, payload, attempt, max_attempts, snoozes, losses, run_at, created_at,
+        claimed_at, deadline, timeout, tenant, subject, external_id, key, unique_key, unique_scope, gate,
+        correlation_id, parent_id, tags, created_by, category, payload_version, headers, error_class, error_message,
+    ) = row  # fmt: skip
+    return Job(
+        id_, version, RUNNING, task, queue, priority, payload, attempt, max_attempts, snoozes, losses, run_at,
+        created_at, claimed_at, claimed_at, None, deadline, timeout, None, session, tenant, subject, external_id, key,
+        unique_key, unique_scope, gate, None, correlation_id, parent_id, tuple(tags) if tags else (), created_by,
+        category, payload_version, headers, error_class, error_message,
+    )  # fmt: skip
+
+
+def lost(row: tuple[Any, ...]) -> Job:
+    """A running job of an ended session: a claim's columns, then who had it and whether to cancel it."""
+    job = claimed(row[:-3], row[-3])
+    return job._replace(cancel_requested_at=row[-2], reason=row[-1])
+
+
+def stored(row: tuple[Any, ...]) -> Job:
+    """A job from all columns, in the order of `Job` (sql/get.sql)."""
+    fields = list(row)
+    fields[2] = State(fields[2])
+    fields[30] = tuple(fields[30] or ())
+    return Job._make(fields)
+
+
+def uuids(ids: Iterable[UUID]) -> str:
+    """Ids as one array literal: psycopg would dump a list value by value, in Python."""
+    return "{" + ",".join(["%032x" % id_.int for id_ in ids]) + "}"  # noqa: UP031 - twice as fast as str(id_)
+
+
+def integers(numbers: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"

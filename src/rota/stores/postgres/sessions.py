@@ -1,0 +1,97 @@
+"""Sessions: open, beat, end, and whose jobs are lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rota._core.job import Job
+from rota.stores.contract import Beat, SessionRecord, SessionStart
+from rota.stores.postgres.rows import claimed, integers, lost, uuids
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection, Connections
+
+
+class Sessions:
+    """The session verbs on one event loop's connections."""
+
+    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+        self._connections = connections
+        self._clock = clock
+
+    async def open(self, session: SessionStart, lease: float) -> None:
+        parameters = {
+            "id": session.id,
+            "host": session.host,
+            "pid": session.pid,
+            "user": session.user,
+            "lanes": json.dumps(dict(session.lanes)),
+            "tasks": list(session.tasks),
+            "code_version": session.code_version,
+            "lease": lease,
+            "now": self._now(),
+        }
+
+        async def call(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("open_session"), parameters)
+
+        await self._connections.run(call)
+
+    async def beat(self, session: UUID, lease: float, holding: Mapping[UUID, int], strays: bool) -> Beat:
+        ids = uuids(holding)
+        parameters = {
+            "session": session,
+            "lease": lease,
+            "ids": ids,
+            "versions": integers(list(holding.values())),
+            "now": self._now(),
+        }
+
+        async def call(connection: Connection, _: bool) -> Beat:
+            row = await (await connection.execute(statement("beat"), parameters)).fetchone()
+            if row is None:
+                return Beat(alive=False)
+            found: list[Job] = []
+            if strays:
+                asked = {"session": session, "ids": ids, "now": self._now()}
+                rows = await (await connection.execute(statement("strays"), asked)).fetchall()
+                found = [claimed(stray, session) for stray in rows]
+            return Beat(True, tuple(row[0]), tuple(row[1]), tuple(found))
+
+        # A beat that cannot be sent soon is better reported: the session fences itself by it.
+        return await self._connections.run(call, within=1.0)
+
+    async def end(self, session: UUID) -> None:
+        async def call(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("end_session"), {"session": session, "now": self._now()})
+
+        await self._connections.run(call)
+
+    async def end_expired(self) -> float | None:
+        async def call(connection: Connection, _: bool) -> float | None:
+            row = await (await connection.execute(statement("end_expired"), {"now": self._now()})).fetchone()
+            return None if row is None or row[0] is None else max(0.0, float(row[0]))
+
+        return await self._connections.run(call)
+
+    async def lost(self, limit: int) -> list[Job]:
+        async def call(connection: Connection, _: bool) -> list[Job]:
+            rows = await (await connection.execute(statement("lost"), {"limit": limit})).fetchall()
+            return [lost(row) for row in rows]
+
+        return await self._connections.run(call)
+
+    async def records(self) -> list[SessionRecord]:
+        async def call(connection: Connection, _: bool) -> list[SessionRecord]:
+            rows = await (await connection.execute(statement("sessions"), {"now": self._now()})).fetchall()
+            return [SessionRecord._make((*row[:7], tuple(row[7]))) for row in rows]
+
+        return await self._connections.run(call)
+
+    def _now(self) -> datetime | None:
+        return self._clock() if self._clock else None

@@ -1,0 +1,335 @@
+"""Settle: apply transitions behind the fence, and find out what became of those that did not land."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+
+from rota._core.failure import ErrorClass, Failure, storable
+from rota._core.job import Job, Scope, State
+from rota._core.outcome import Transition
+from rota.stores.contract import Answer, Settled, Wanted
+from rota.stores.postgres.claim import Claims
+from rota.stores.postgres.faults import missing_day
+from rota.stores.postgres.rows import integers, uuids
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection, Connections
+
+WAITING = frozenset({State.PENDING, State.HELD, State.BLOCKED})
+NOTHING: dict[str, Any] = {"queues": [], "priorities": "{}", "floors": [], "floor_ids": "{}", "tasks": None,
+                           "tenant": None, "limit": 0, "session": None, "claim_no": None}  # fmt: skip
+
+
+class Settler:
+    """The settles of one event loop, fused with its claims where both are plain."""
+
+    def __init__(
+        self, connections: Connections, claims: Claims, clock: Callable[[], datetime] | None
+    ) -> None:
+        self._connections = connections
+        self._claims = claims
+        self._clock = clock
+
+    async def settle(self, transitions: Sequence[Transition]) -> list[Settled]:
+        return (await self._exchange(transitions, None, None))[0]
+
+    async def claim(self, wanted: Wanted, session: UUID) -> list[Job]:
+        return (await self._exchange((), wanted, session))[1]
+
+    async def exchange(
+        self, transitions: Sequence[Transition], wanted: Wanted, session: UUID
+    ) -> tuple[list[Settled], list[Job]]:
+        return await self._exchange(transitions, wanted, session)
+
+    async def _exchange(
+        self, transitions: Sequence[Transition], wanted: Wanted | None, session: UUID | None
+    ) -> tuple[list[Settled], list[Job]]:
+        claim_no = self._claims.next_no()
+        answers: dict[int, Settled] = {}
+
+        claim = None if wanted is None or session is None else (wanted, session, claim_no)
+
+        async def call(connection: Connection, repeated: bool) -> list[Job]:
+            if claim and repeated:
+                jobs = await self._claims.recover(connection, claim[1], claim_no)
+                if jobs:
+                    return jobs + await self._round(connection, transitions, None, answers)
+            return await self._round(connection, transitions, claim, answers)
+
+        jobs = await self._connections.run(call, within=0.5 if wanted is not None else 6.0)
+        return [answers[place] for place in range(len(transitions))], jobs
+
+    async def _round(
+        self,
+        connection: Connection,
+        transitions: Sequence[Transition],
+        claim: tuple[Wanted, UUID, int] | None,
+        answers: dict[int, Settled],
+    ) -> list[Job]:
+        plain: list[int] = []
+        special: list[int] = []
+        for place, transition in enumerate(transitions):
+            if place not in answers:
+                done = transition.to is State.COMPLETED and transition.failure is None
+                (plain if done else special).append(place)
+        await self._special(connection, transitions, special, answers)
+        if claim:
+            await self._claims.refresh(connection)
+        if not plain:
+            return await self._claims.claim(connection, *claim) if claim else []
+        plan = self._claims.plan(*claim) if claim else None
+        rows = await self._complete(connection, transitions, plain, plan.parameters if plan else NOTHING)
+        stale = {row[0] for row in rows if row[1] < 0}
+        jobs = (
+            self._claims.received(plan, [row for row in rows if row[1] >= 0] if stale else rows)
+            if plan
+            else []
+        )
+        await self._answer(connection, transitions, plain, stale, answers)
+        await self._ungate(connection, transitions, plain, answers)
+        return jobs + await self._claims.claim_gated(connection, *claim, len(jobs)) if claim else jobs
+
+    async def _complete(
+        self,
+        connection: Connection,
+        transitions: Sequence[Transition],
+        places: list[int],
+        claim: dict[str, Any],
+    ) -> list[tuple[Any, ...]]:
+        """Complete these and claim the next in one statement. A result that cannot be stored is found by halving."""
+        jobs = [transitions[place].job for place in places]
+        results = ",".join(
+            f'"{transitions[place].job.id}":{transitions[place].result_json}'
+            for place in places
+            if transitions[place].result_json is not None
+        )
+        parameters = claim | {
+            "ids": uuids(job.id for job in jobs),
+            "versions": integers([job.version for job in jobs]),
+            "results": "{" + results + "}" if results else None,
+            "now": self._now(),
+        }
+        try:
+            return await self._sent(connection, "exchange", parameters)
+        except psycopg.DataError as error:
+            if len(places) == 1:
+                return await self._unstorable(connection, transitions[places[0]], error)
+            half = len(places) // 2
+            rows = await self._complete(connection, transitions, places[:half], NOTHING)
+            return rows + await self._complete(connection, transitions, places[half:], claim)
+
+    async def _unstorable(
+        self, connection: Connection, transition: Transition, error: psycopg.Error
+    ) -> list[tuple[Any, ...]]:
+        """Its result is the one that PostgreSQL refuses: the job is dead with the reason, its neighbours are not."""
+        reason = " ".join(str(error).split())
+        failure = Failure.because(ErrorClass.NON_RETRYABLE, f"its result could not be stored: {reason}")
+        dead = Transition(transition.job, State.DEAD, "die", failure=failure)
+        landed = await self._apply(connection, "settle_dead", [dead])
+        return [] if landed else [(transition.job.id, -transition.job.version)]
+
+    async def _special(
+        self,
+        connection: Connection,
+        transitions: Sequence[Transition],
+        places: list[int],
+        answers: dict[int, Settled],
+    ) -> None:
+        """Everything but plain completions, one statement a kind; what must take its key again goes one by one."""
+        kinds: dict[str, list[int]] = {}
+        for place in places:
+            transition = transitions[place]
+            if wants_key(transition):
+                answers[place] = await self._retake(connection, transition)
+            else:
+                kinds.setdefault(verb_of(transition), []).append(place)
+        for verb, group in kinds.items():
+            landed = await self._apply(connection, verb, [transitions[place] for place in group])
+            if verb == "settle_waiting":
+                self._hint(transitions[place].job for place in group)
+            stale = {transitions[place].job.id for place in group} - landed
+            await self._answer(connection, transitions, group, stale, answers)
+        if places:
+            await self._ungate(connection, transitions, places, answers)
+
+    def _hint(self, jobs: Iterable[Job]) -> None:
+        """Our own event loop need not hear from the database what it did itself."""
+        for job in jobs:
+            self._claims.hint(job.queue, job.priority, gated=job.gate is not None)
+
+    async def _apply(self, connection: Connection, verb: str, transitions: Sequence[Transition]) -> set[UUID]:
+        """Send one kind of transitions; the ids that landed."""
+        parameters = {
+            "rows": "[" + ",".join(map(_row, transitions)) + "]",
+            "ids": uuids(transition.job.id for transition in transitions),
+            "versions": integers([transition.job.version for transition in transitions]),
+            "now": self._now(),
+        }
+        return {row[0] for row in await self._sent(connection, verb, parameters)}
+
+    async def _sent(
+        self, connection: Connection, verb: str, parameters: dict[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        try:
+            return await (await connection.execute(statement(verb), parameters)).fetchall()
+        except psycopg.errors.CheckViolation as error:
+            if not missing_day(error):
+                raise
+            # Nobody has made today's table yet (no worker ran for a week, or the clock jumped).
+            await connection.execute(statement("make_days"), {"now": self._now()})
+            return await (await connection.execute(statement(verb), parameters)).fetchall()
+
+    async def _retake(self, connection: Connection, transition: Transition) -> Settled:
+        """Back to waiting with a unique key: only if no newer job has taken the key meanwhile."""
+        job = transition.job
+        tenant, key = job.tenant or "", f"{job.task}:{job.unique_key}"
+        async with connection.transaction():
+            holder = await self.rival(connection, job)
+            if holder is None:
+                await connection.execute(
+                    statement("take_key"),
+                    {"id": job.id, "scope": job.unique_scope, "tenant": tenant, "key": key},
+                )
+                landed = await self._apply(connection, "settle_waiting", [transition])
+            else:
+                transition = transition._replace(
+                    to=State.CANCELLED,
+                    verb="supersede",
+                    reason="superseded",
+                    changes={"superseded_by": str(holder)},
+                )
+                landed = await self._apply(connection, "settle_ended", [transition])
+        answers: dict[int, Settled] = {}
+        await self._answer(connection, [transition], [0], set() if landed else {job.id}, answers)
+        return answers[0]
+
+    async def rival(self, connection: Connection, job: Job) -> UUID | None:
+        """Lock the job's unique key; the other job that holds it, if one does. Inside a transaction."""
+        parameters = {"tenant": job.tenant or "", "key": f"{job.task}:{job.unique_key}", "now": self._now()}
+        row = await (await connection.execute(statement("lock_key"), parameters)).fetchone()
+        assert row is not None
+        holder, scope, in_window = row
+        if holder is None or holder == job.id:
+            return None
+        found = await (await connection.execute(statement("key_holder"), {"holder": holder})).fetchone()
+        holds = {
+            Scope.STARTED: found is not None and found[0] in WAITING,
+            Scope.FINISHED: found is not None,
+            Scope.WINDOW: bool(in_window),
+        }[Scope(scope or Scope.STARTED)]
+        return holder if holds else None
+
+    async def _answer(
+        self,
+        connection: Connection,
+        transitions: Sequence[Transition],
+        places: list[int],
+        stale: set[UUID],
+        answers: dict[int, Settled],
+    ) -> None:
+        """Note what landed; read back the rest: `already` if this very claim was settled so before, else `fenced`."""
+        missed = [place for place in places if transitions[place].job.id in stale]
+        for place in places:
+            answers[place] = Settled(transitions[place].job.id, Answer.APPLIED, transitions[place].to)
+        if not missed:
+            return
+        parameters = {
+            "ids": uuids(transitions[place].job.id for place in missed),
+            "versions": integers([transitions[place].job.version for place in missed]),
+        }
+        rows = await (await connection.execute(statement("readback"), parameters)).fetchall()
+        found = {row[0]: row[1:] for row in rows}
+        for place in missed:
+            transition = transitions[place]
+            version, state, noted = found[transition.job.id]
+            expected = transition.failure.error_class if transition.failure else None
+            same = version == transition.job.version + 1 and noted == expected and state == transition.to
+            answers[place] = Settled(
+                transition.job.id, Answer.ALREADY if same else Answer.FENCED, State(state) if state else None
+            )
+
+    async def _ungate(
+        self,
+        connection: Connection,
+        transitions: Sequence[Transition],
+        places: list[int],
+        answers: dict[int, Settled],
+    ) -> None:
+        """Let the next job through each gate that was left."""
+        gates = sorted(
+            {
+                gate
+                for place in places
+                if (gate := transitions[place].job.gate) is not None
+                and answers[place].answer is Answer.APPLIED
+            }
+        )
+        if gates:
+            await connection.execute(statement("ungate"), {"gates": gates, "now": self._now()})
+            self._hint(transitions[place].job for place in places if transitions[place].job.gate)
+
+    async def change(self, connection: Connection, transition: Transition) -> Settled:
+        """One transition inside a caller's transaction (an operator's)."""
+        answers: dict[int, Settled] = {}
+        verb = verb_of(transition)
+        landed = await self._apply(connection, verb, [transition])
+        self._hint([transition.job])
+        await self._answer(connection, [transition], [0], set() if landed else {transition.job.id}, answers)
+        await self._ungate(connection, [transition], [0], answers)
+        return answers[0]
+
+    def _now(self) -> datetime | None:
+        return self._clock() if self._clock else None
+
+
+def wants_key(transition: Transition) -> bool:
+    """Whether the job gave its unique key up when it started, and must win it again to wait."""
+    job = transition.job
+    return (
+        transition.to is State.PENDING
+        and job.state is State.RUNNING
+        and job.unique_key is not None
+        and job.unique_scope == Scope.STARTED
+    )
+
+
+def verb_of(transition: Transition) -> str:
+    if transition.to in WAITING:
+        return "settle_waiting"
+    return "settle_dead" if transition.to is State.DEAD else "settle_ended"
+
+
+def _row(transition: Transition) -> str:
+    """A transition as the JSON object that the settle statements read; results are JSON already."""
+    job, failure = transition.job, transition.failure
+    fields: dict[str, Any] = {"id": str(job.id), "version": job.version, "state": transition.to.value}
+    if transition.attempt is not None:
+        fields["attempt"] = transition.attempt
+    if transition.run_at is not None:
+        fields["run_at"] = transition.run_at.isoformat()
+    if transition.reason is not None:
+        fields["reason"] = storable(transition.reason)
+    if transition.snoozed:
+        fields["snoozed"] = True
+    if transition.lost:
+        fields["lost"] = True
+    if failure is not None:
+        fields |= {
+            "outcome": transition.verb,
+            "error_class": failure.error_class.value,
+            "error_type": failure.type,
+            "message": failure.message,
+            "stack": failure.stack,
+        }
+    fields |= transition.changes or {}
+    text = json.dumps(fields)
+    if transition.result_json is not None:
+        text = text[:-1] + f', "result": {transition.result_json}' + "}"
+    return text

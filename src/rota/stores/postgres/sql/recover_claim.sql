@@ -1,0 +1,10 @@
+-- The jobs of one claim whose answer was lost, found by its number.
+-- Reads index jobs_running (session_id).
+SELECT
+    job.id, job.version, job.task, job.queue, job.priority, job.payload::text, job.attempt, job.max_attempts,
+    job.snoozes, job.losses, job.run_at, job.created_at, job.claimed_at, job.deadline, job.timeout, job.tenant,
+    job.subject, job.external_id, job.key, job.unique_key, job.unique_scope, job.gate, job.correlation_id,
+    job.parent_id, job.tags, job.created_by, job.category, job.payload_version, job.headers::text, job.error_class,
+    job.error_message
+FROM rota.jobs AS job
+WHERE job.state = 'running' AND job.session_id = %(session)s AND job.claim_no = %(claim_no)s

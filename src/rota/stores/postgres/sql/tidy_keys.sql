@@ -1,0 +1,14 @@
+-- Remove keys that hold nothing any more: their moment is past (or they had
+-- none) and their job is not among the unfinished. Bounded batches.
+-- Reads index keys_until (until) and the key of jobs.
+WITH gone AS (
+    DELETE FROM rota.keys AS held
+    WHERE (held.kind, held.tenant, held.key) IN (
+        SELECT old.kind, old.tenant, old.key FROM rota.keys AS old
+        WHERE (old.until IS NULL OR old.until <= coalesce(%(now)s::timestamptz, now()))
+          AND NOT EXISTS (SELECT FROM rota.jobs AS j WHERE j.id = old.job_id)
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED)
+    RETURNING held.key
+)
+SELECT count(*) FROM gone

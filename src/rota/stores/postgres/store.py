@@ -1,0 +1,214 @@
+"""PostgresStore: the contract, each verb handed to the module that knows it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from rota._core.actions import Audit, Change
+from rota._core.job import Job, NewJob
+from rota._core.outcome import Transition
+from rota._core.task_spec import TaskSpec
+from rota.stores.contract import (
+    Attempt,
+    Beat,
+    Count,
+    Enqueued,
+    Finding,
+    Hint,
+    JobFilter,
+    Retention,
+    SessionRecord,
+    SessionStart,
+    Settled,
+    Tidied,
+    Wanted,
+)
+from rota.stores.postgres import diagnose, foreign, migrate
+from rota.stores.postgres.claim import Claims
+from rota.stores.postgres.connections import Connection, Connections, PerLoop
+from rota.stores.postgres.enqueue import Enqueuer
+from rota.stores.postgres.faults import explained
+from rota.stores.postgres.listen import Listener
+from rota.stores.postgres.operators import Operators
+from rota.stores.postgres.reads import Reads
+from rota.stores.postgres.sessions import Sessions
+from rota.stores.postgres.settle import Settler
+from rota.stores.postgres.upkeep import Upkeep
+
+
+class Desk(NamedTuple):
+    """Everything that one event loop needs: its connections and the verbs on them."""
+
+    connections: Connections
+    enqueuer: Enqueuer
+    claims: Claims
+    settler: Settler
+    sessions: Sessions
+    reads: Reads
+    operators: Operators
+    upkeep: Upkeep
+    listener: Listener
+
+    async def close(self) -> None:
+        await self.enqueuer.close()
+        await self.connections.close()
+
+
+class PostgresStore:
+    """Jobs in schema `rota` of a PostgreSQL database.
+
+    May be used from several event loops and threads; each loop has its own
+    connections. `clock` replaces the server's clock in tests.
+    """
+
+    name = "PostgreSQL"
+
+    def __init__(
+        self, url: str, *, clock: Callable[[], datetime] | None = None, listen_url: str | None = None
+    ) -> None:
+        self.url = url
+        self._clock = clock
+        self._listen_url = listen_url
+        self._desks: PerLoop[Desk] = PerLoop(self._make_desk)
+
+    def _make_desk(self) -> Desk:
+        connections = Connections(self.url)
+        claims = Claims(connections, self._clock)
+        settler = Settler(connections, claims, self._clock)
+        return Desk(
+            connections,
+            Enqueuer(connections, claims, self._clock),
+            claims,
+            settler,
+            Sessions(connections, self._clock),
+            Reads(connections, self._clock),
+            Operators(connections, settler, self._clock),
+            Upkeep(connections, self._clock),
+            Listener(connections, claims, self._listen_url),
+        )
+
+    # Jobs
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return await self._desks().enqueuer.enqueue(jobs)
+
+    def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> list[Enqueued] | Awaitable[list[Enqueued]]:
+        return foreign.enqueue_within(tx, jobs, self._clock() if self._clock else None)
+
+    async def claim(self, wanted: Wanted, *, session: UUID) -> list[Job]:
+        return await self._desks().settler.claim(wanted, session)
+
+    async def settle(self, transitions: Sequence[Transition]) -> list[Settled]:
+        return await self._desks().settler.settle(transitions)
+
+    async def exchange(
+        self, transitions: Sequence[Transition], wanted: Wanted, *, session: UUID
+    ) -> tuple[list[Settled], list[Job]]:
+        return await self._desks().settler.exchange(transitions, wanted, session)
+
+    async def next_due(self, queues: tuple[str, ...] | None = None) -> float | None:
+        return await self._desks().claims.next_due(queues)
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
+        return await self._desks().reads.get(job_ids)
+
+    async def find(self, wanted: JobFilter) -> list[Job]:
+        return await self._desks().reads.find(wanted)
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        return await self._desks().reads.attempts(job_id)
+
+    async def counts(self) -> list[Count]:
+        return await self._desks().reads.counts()
+
+    async def change(self, change: Change, audit: Audit) -> Settled:
+        return await self._desks().operators.change(change, audit)
+
+    async def audit(self, job_id: UUID | None = None, *, limit: int = 50) -> list[Audit]:
+        return await self._desks().reads.audit(job_id, limit)
+
+    # Sessions
+
+    async def open_session(self, session: SessionStart, *, lease: float) -> None:
+        await self._desks().sessions.open(session, lease)
+
+    async def beat(
+        self, session: UUID, *, lease: float, holding: Mapping[UUID, int], strays: bool = False
+    ) -> Beat:
+        return await self._desks().sessions.beat(session, lease, holding, strays)
+
+    async def end_session(self, session: UUID) -> None:
+        await self._desks().sessions.end(session)
+
+    async def end_expired(self) -> float | None:
+        return await self._desks().sessions.end_expired()
+
+    async def lost(self, *, limit: int) -> list[Job]:
+        return await self._desks().sessions.lost(limit)
+
+    async def sessions(self) -> list[SessionRecord]:
+        return await self._desks().sessions.records()
+
+    # Tasks and upkeep
+
+    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
+        await self._desks().upkeep.publish(tasks)
+
+    async def tasks(self) -> list[TaskSpec]:
+        return await self._desks().reads.tasks()
+
+    async def tidy(self, retention: Retention) -> Tidied:
+        return await self._desks().upkeep.tidy(retention)
+
+    async def unpark(self) -> int:
+        return await self._desks().upkeep.unpark()
+
+    # Wake-ups
+
+    async def listen(self, on_hint: Callable[[Hint], None]) -> None:
+        await self._desks().listener.listen(on_hint)
+
+    @property
+    def hearing(self) -> bool:
+        """Whether hints arrive in the calling event loop now."""
+        return self._desks().listener.hearing
+
+    # The store itself
+
+    async def now(self) -> datetime:
+        return await self._desks().reads.now()
+
+    async def open(self) -> None:
+        try:
+            await self._desks().connections.pool()
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            raise explained(error, self.url) from error
+
+    async def migrate(self) -> list[str]:
+        return await self._alone(lambda connection: migrate.migrate(connection, self.url))
+
+    async def pending_migrations(self) -> list[str]:
+        return await self._alone(migrate.pending)
+
+    async def _alone(self, call: Callable[[Connection], Awaitable[list[str]]]) -> list[str]:
+        """On a connection of its own: the pool would refuse a schema that is not there yet."""
+        try:
+            connection = await self._desks().connections.connect()
+        except (psycopg.Error, OSError) as error:
+            raise explained(error, self.url) from error
+        try:
+            return await call(connection)
+        finally:
+            await connection.close()
+
+    async def diagnose(self) -> list[Finding]:
+        return await diagnose.diagnose(self._desks().connections, self._listen_url)
+
+    async def close(self) -> None:
+        await asyncio.shield(self._desks.close())

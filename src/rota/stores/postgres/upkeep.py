@@ -1,0 +1,115 @@
+"""Upkeep: make the coming days, drop the old ones, remove what retention lets go, unpark, publish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from psycopg import errors as pg
+from psycopg.sql import SQL, Identifier
+
+from rota._core.task_spec import TaskSpec
+from rota.stores.contract import Retention, Tidied
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection, Connections
+
+BATCH = 5_000
+DAY = 86_400.0
+
+
+class Upkeep:
+    """The upkeep verbs on one event loop's connections."""
+
+    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+        self._connections = connections
+        self._clock = clock
+
+    async def tidy(self, retention: Retention) -> Tidied:
+        await self._count("make_days", {})
+        days = await self._connections.run(
+            lambda connection, _: self._drop_days(connection, retention.finished)
+        )
+        if retention.finished % DAY:
+            await self._connections.run(
+                lambda connection, _: self._delete_finished(connection, retention.finished)
+            )
+        dead = await self._batches("tidy_dead", retention.dead_after_review)
+        await self._batches("tidy_attempts", min(retention.finished, retention.dead_after_review))
+        keys = await self._batches("tidy_keys", 0.0)
+        sessions = await self._count("tidy_sessions", {"keep": retention.sessions})
+        return Tidied(days, dead, keys, sessions)
+
+    async def _drop_days(self, connection: Connection, keep: float) -> int:
+        """Detach without blocking anybody, then drop. A stopped janitor's half is finished by the next."""
+        asked = {"keep": keep, "now": self._now()}
+        dropped = 0
+        for name, half_done in await (await connection.execute(statement("old_days"), asked)).fetchall():
+            how = SQL("FINALIZE") if half_done else SQL("CONCURRENTLY")
+            try:
+                await connection.execute(
+                    SQL("ALTER TABLE rota.finished_jobs DETACH PARTITION rota.{} {}").format(
+                        Identifier(name), how
+                    )
+                )
+            except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState, pg.LockNotAvailable):
+                continue  # another janitor is at it
+        for (name,) in await (await connection.execute(statement("orphan_days"), asked)).fetchall():
+            await connection.execute(SQL("DROP TABLE IF EXISTS rota.{}").format(Identifier(name)))
+            dropped += 1
+        return dropped
+
+    async def _delete_finished(self, connection: Connection, keep: float) -> None:
+        asked = {"keep": keep, "limit": BATCH, "now": self._now()}
+        while (await connection.execute(statement("tidy_finished"), asked)).rowcount == BATCH:
+            pass
+
+    async def _batches(self, verb: str, keep: float) -> int:
+        total = 0
+        while True:
+            removed = await self._count(verb, {"keep": keep, "limit": BATCH})
+            total += removed
+            if removed < BATCH:
+                return total
+
+    async def unpark(self) -> int:
+        return await self._count("unpark", {})
+
+    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
+        if not tasks:
+            return
+        rows = [
+            {
+                "name": task.name,
+                "queue": task.queue,
+                "priority": task.priority,
+                "retry": task.retry.as_json(),
+                "timeout": task.timeout,
+                "payload_version": task.payload_version,
+                "schema": json.loads(task.schema_json),
+                "gate_path": task.gate_path,
+                "category": task.category,
+                "code_version": task.code_version,
+            }
+            for task in tasks
+        ]
+
+        async def call(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("publish"), {"tasks": json.dumps(rows), "now": self._now()})
+
+        await self._connections.run(call)
+
+    async def _count(self, verb: str, parameters: dict[str, float]) -> int:
+        async def call(connection: Connection, _: bool) -> int:
+            row = await (
+                await connection.execute(statement(verb), parameters | {"now": self._now()})
+            ).fetchone()
+            return int(row[0]) if row else 0
+
+        return await self._connections.run(call, within=30.0)
+
+    def _now(self) -> datetime | None:
+        return self._clock() if self._clock else None

@@ -1,0 +1,1 @@
+"""What any worker may do for all: rescue, tidy, unpark. Each is harmless when two do it at once."""

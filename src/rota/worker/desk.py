@@ -1,0 +1,214 @@
+"""The desk: what the worker holds, what has ended and waits to be written, and which slots ask for work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rota.errors import UnknownTask
+from rota.stores.contract import Answer, Settled, Wanted
+from rota.worker.lanes import Lane
+from rota.worker.run import Run
+from rota.worker.session import Session
+
+log = logging.getLogger("rota.worker")
+
+BATCH = 500
+
+
+class Order(NamedTuple):
+    """One round trip: ended runs to write, and how many jobs to claim for which lane."""
+
+    session: Session
+    batch: list[Run]
+    lane: Lane | None
+    asked: int
+    hints: int
+
+
+class Desk:
+    """State that the loops of one worker share. All of it belongs to the event loop; the heart only reads `held`."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        tasks: Mapping[str, Any],
+        *,
+        only: tuple[str, ...] | None = None,
+        tenant: str | None = None,
+    ) -> None:
+        self.lanes = list(lanes)
+        self.held: set[Run] = set()
+        """Claimed runs whose end is not yet known to be written. Heartbeats name them."""
+        self.outbox: list[Run] = []
+        self.session: Session | None = None
+        self.claiming = True
+        self.fenced = 0
+        """Ends that were not written, because the job had moved on."""
+        self.flights: dict[str, float] = {}
+        """Which exchanges wait for an answer, and since when."""
+        self.stirred = asyncio.Event()
+        """Work was found, but less than there was room for: look again soon."""
+        self.gates_seen = False
+        self._tasks, self._only, self._tenant = tasks, only, tenant
+        self._unknown: set[str] = set()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._turn = 0
+
+    # What an exchange takes and brings
+
+    def next_order(self) -> Order | None:
+        """What the next round trip should carry, or None when there is nothing to do for now."""
+        session = self.session
+        if session is None or not session.trusted:
+            return None
+        batch = self.outbox
+        if len(batch) > BATCH:
+            self.outbox = batch[BATCH:]
+            batch = batch[:BATCH]
+        else:
+            self.outbox = []
+        lane = self._next_lane(settling=bool(batch)) if self.claiming else None
+        if lane is not None:
+            order = Order(session, batch, lane, lane.reserve(), lane.hints)
+        elif batch:
+            order = Order(session, batch, None, 0, 0)
+        else:
+            return None
+        return order
+
+    def wanted(self, order: Order) -> Wanted:
+        assert order.lane is not None
+        tasks = self._only
+        if tasks is None and self._unknown:
+            tasks = tuple(self._tasks)
+        return Wanted(order.asked, order.lane.queues, tasks, self._tenant)
+
+    def answered(self, order: Order, settled: Sequence[Settled], got: int) -> bool:
+        """A round trip is back. False: its session has ended meanwhile, so what it claimed is not ours."""
+        if order.batch:
+            self.held.difference_update(order.batch)
+            for answer in settled:
+                if answer.answer is Answer.FENCED:
+                    self._count_fenced(answer)
+        if order.session is not self.session:
+            if order.lane is not None:
+                order.lane.unanswered(order.asked)
+            return False
+        if order.lane is not None:
+            order.lane.answered(order.asked, got, order.hints)
+            if got == order.asked:
+                self.ring()  # there is more: the other exchange may fetch while these run
+            elif got:
+                self.stirred.set()
+        return True
+
+    def failed(self, order: Order) -> None:
+        """A round trip did not come back. Its settles are repeated: the fence makes that harmless."""
+        if order.lane is not None:
+            order.lane.unanswered(order.asked)
+        if order.session is self.session:
+            self.outbox[:0] = order.batch
+
+    # What runs bring
+
+    def settle(self, run: Run) -> None:
+        """Write this run's transition with the next round trip."""
+        self.outbox.append(run)
+        if self._waiting:
+            self.ring()
+
+    def unknown(self, name: str) -> None:
+        """A job of a task that is not registered here came along: from now on claim only what is."""
+        if name not in self._unknown:
+            self._unknown.add(name)
+            log.warning(
+                "%s Its jobs are handed back unharmed and stay for a worker that knows it.",
+                UnknownTask(name, list(self._tasks)),
+            )
+
+    # Waiting and waking
+
+    async def wait(self) -> None:
+        """Wait until there may be something to do."""
+        bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(bell)
+        try:
+            await bell
+        finally:
+            if bell in self._waiting:
+                self._waiting.remove(bell)
+
+    def ring(self) -> None:
+        """Wake one waiting exchange. One that is on its way looks again by itself when it is back."""
+        while self._waiting:
+            bell = self._waiting.pop()
+            if not bell.done():
+                bell.set_result(None)
+                return
+
+    def ring_all(self) -> None:
+        while self._waiting:
+            self.ring()
+
+    def wake(self, queue: str | None = None) -> None:
+        """There may be work in this queue (None: in any)."""
+        for lane in self.lanes:
+            if queue is None or lane.serves(queue):
+                lane.wake()
+                if lane.hungry and self._waiting:
+                    self.ring()
+
+    # Questions
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a lane has free slots but no reason to ask for work: then polling makes sense."""
+        return self.claiming and any(lane.free > 0 and lane.dry for lane in self.lanes)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any slot is taken or set aside."""
+        return any(lane.free != lane.slots for lane in self.lanes)
+
+    @property
+    def written(self) -> bool:
+        """Whether every end is known to be written."""
+        return not self.outbox and not self.flights
+
+    @property
+    def queues(self) -> tuple[str, ...] | None:
+        """The queues that any lane serves; None means all."""
+        named: dict[str, None] = {}
+        for lane in self.lanes:
+            if lane.queues is None:
+                return None
+            named.update(dict.fromkeys(lane.queues))
+        return tuple(named)
+
+    def _next_lane(self, *, settling: bool) -> Lane | None:
+        """Whose turn it is to ask. While something is written anyway, asking costs no round trip of its own."""
+        lanes, turn = self.lanes, self._turn
+        number = len(lanes)
+        for step in range(number):
+            lane = lanes[(turn + step) % number]
+            if lane.hungry:
+                self._turn = (turn + step + 1) % number
+                return lane
+        if settling:
+            for step in range(number):
+                lane = lanes[(turn + step) % number]
+                if lane.may_ask:
+                    self._turn = (turn + step + 1) % number
+                    return lane
+        return None
+
+    def _count_fenced(self, answer: Settled) -> None:
+        self.fenced += 1
+        log.warning(
+            "job %s had moved on (%s now) when its end was written; nothing was changed.",
+            answer.id,
+            answer.state,
+        )

@@ -1,0 +1,82 @@
+"""Endings: from how a handler ended to the outcome that is recorded."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+
+from rota._core.failure import ErrorClass, Failure
+from rota._core.outcome import Cancelled, HandedBack, Lost, Outcome, Raised, Returned, Snoozed
+from rota.errors import Cancel, Die, RetryAfter, Snooze
+from rota.worker.run import Run, Stop
+
+RETURNED_NOTHING = Returned()
+
+
+def raised(run: Run, error: BaseException) -> Outcome:
+    """What it means that `run`'s handler ended with `error`."""
+    if run.stop is Stop.TIMEOUT:
+        return timed_out(run, error)
+    if run.stop is Stop.CANCEL:
+        return Cancelled(error.reason) if isinstance(error, Cancel) else Cancelled()
+    match error:
+        case Snooze():
+            return Snoozed(error.delay, error.reason)
+        case Die():
+            return Raised(failure_of(error, ErrorClass.NON_RETRYABLE))
+        case RetryAfter():
+            return Raised(failure_of(error, ErrorClass.RATE_LIMITED, retry_after=error.delay))
+        case _ if run.stop is Stop.SHUTDOWN:
+            # We interrupted it, so whatever it ended with is our doing; Cancel is what stop_if_cancelled() raises.
+            return HandedBack()
+        case Cancel():
+            return Cancelled(error.reason)
+        case CancelledError() if not str(error):
+            message = "the handler was cancelled from inside (a future or task that it awaited was cancelled)"
+            return Raised(failure_of(error, run.retry.class_of(error))._replace(message=message))
+        case _:
+            return Raised(failure_of(error, run.retry.class_of(error)))
+
+
+def timed_out(run: Run, error: BaseException | None = None) -> Outcome:
+    """It ran too long, whatever its handler made of being stopped."""
+    limit = run.limit or 0.0
+    failure = Failure.because(
+        ErrorClass.TIMEOUT,
+        f"it ran longer than its timeout of {limit:g} s. Give the task a longer one, or less to do.",
+    )
+    if error is None:
+        return Raised(failure._replace(type="TimeoutError"))
+    return Raised(failure._replace(type="TimeoutError", stack=failure_of(error, ErrorClass.TIMEOUT).stack))
+
+
+def abandoned(run: Run) -> Outcome:
+    """What is recorded of a run that was told to stop, did not, and is waited for no longer."""
+    match run.stop:
+        case Stop.TIMEOUT:
+            return timed_out(run)
+        case Stop.CANCEL:
+            return Cancelled()
+        case _ if not run.retry.lost:
+            # It may still be doing its work, and it must not be done twice: as after a crash, it is not run again.
+            return Lost("its worker stopped while it was still running")
+        case _:
+            return HandedBack()
+
+
+def unstorable(error: BaseException) -> Outcome:
+    """The work is done, but its result cannot be kept: running it again would only do it twice."""
+    failure = failure_of(error, ErrorClass.NON_RETRYABLE)
+    return Raised(
+        failure._replace(message=f"the handler returned, but its result cannot be stored: {failure.message}")
+    )
+
+
+def failure_of(error: BaseException, error_class: ErrorClass, *, retry_after: float | None = None) -> Failure:
+    """Record any exception, even one that cannot say what it is."""
+    try:
+        return Failure.of(error, error_class, retry_after=retry_after)
+    except Exception:
+        named = f"{type(error).__qualname__} (its text cannot be read: str() of it fails)"
+        return Failure.because(error_class, named)._replace(
+            type=type(error).__qualname__, retry_after=retry_after
+        )

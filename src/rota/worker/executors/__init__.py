@@ -1,0 +1,1 @@
+"""How handlers are executed: coroutines on the loop, plain functions in threads."""

@@ -1,0 +1,61 @@
+"""The poller: one cheap question for all lanes, so that lost hints and scheduled jobs are found."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from rota.stores.contract import Store
+from rota.worker.desk import Desk
+from rota.worker.listener import Listener
+from rota.worker.service import Service
+
+SOON = 0.25
+
+
+class Poller(Service):
+    """Asks when the next job is due: soon after work was found, then less and less often while nothing comes."""
+
+    name = "poll"
+
+    def __init__(
+        self, store: Store, desk: Desk, listener: Listener | None, *, poll: float, idle_poll: float
+    ) -> None:
+        super().__init__()
+        self._store, self._desk, self._listener = store, desk, listener
+        self._poll, self._idle_poll = poll, idle_poll
+        self._pause = SOON
+        self._due: float | None = None
+        """Seconds until a scheduled job comes due, as of the last question."""
+
+    @property
+    def longest(self) -> float:
+        """Seconds between two polls when nothing comes: hints make the wait longer."""
+        return self._idle_poll if self._listener is not None and self._listener.hearing else self._poll
+
+    async def step(self) -> None:
+        pause = min(self._pause, self.longest) * random.uniform(0.8, 1.2)  # noqa: S311 - many workers must not poll in step
+        due, self._due = self._due, None
+        if await self._stirred_within(pause if due is None else min(pause, due)):
+            self._pause = SOON
+        elif due is not None and due <= pause:
+            self._desk.wake()
+        elif self._desk.has_room:
+            await self._ask()
+
+    async def _ask(self) -> None:
+        self._pause = min(2 * self._pause, self.longest)
+        self._due = await self._store.next_due(self._desk.queues)
+        if self._due is not None and self._due <= 0:
+            self._due = None
+            self._desk.wake()
+
+    async def _stirred_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._desk.stirred.wait()
+        except TimeoutError:
+            return False
+        await asyncio.sleep(SOON)  # a busy worker stirs all the time: look at most so often
+        self._desk.stirred.clear()
+        return True

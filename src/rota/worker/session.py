@@ -1,0 +1,55 @@
+"""A session: one life of this worker in the store, and how long it may trust that it is alive."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping
+from time import monotonic
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from rota.stores.contract import SessionStart
+
+MARGIN = 2.0
+
+
+class Session:
+    """Who owns the jobs that were claimed under it.
+
+    Trust runs by this machine's monotonic clock, counted from the moment a
+    beat was *sent*, and ends a little before the lease does in the store. Past
+    it, somebody else may own the jobs.
+    """
+
+    __slots__ = ("id", "lease", "trusted_until")
+
+    def __init__(self, session_id: UUID, lease: float, sent: float) -> None:
+        self.id = session_id
+        self.lease = lease
+        self.trusted_until = 0.0
+        self.prolong(sent)
+
+    def prolong(self, sent: float) -> None:
+        """A beat that was sent at `sent` was answered well."""
+        self.trusted_until = sent + self.lease - min(MARGIN, self.lease / 5)
+
+    @property
+    def trusted(self) -> bool:
+        return monotonic() < self.trusted_until
+
+
+def introduce(
+    lanes: Mapping[str, int], tasks: tuple[str, ...], code_version: str | None = None
+) -> SessionStart:
+    """A new session's introduction. The id is new for each life, so a restarted worker adopts nothing."""
+    return SessionStart(uuid7(), socket.gethostname(), os.getpid(), dict(lanes), tasks, code_version, _user())
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without a name for its user
+        return None

@@ -1,0 +1,73 @@
+"""`import rota` is cheap, and its public names are few and known."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import rota
+
+PUBLIC = {
+    "Cancel",
+    "ConfigError",
+    "Die",
+    "ErrorClass",
+    "Handle",
+    "Job",
+    "JobCancelled",
+    "JobDead",
+    "JobNotFound",
+    "KeyConflict",
+    "NotUnique",
+    "PayloadInvalid",
+    "PayloadTooLarge",
+    "ResultTimeout",
+    "Retry",
+    "RetryAfter",
+    "Rota",
+    "RotaError",
+    "SchemaOutdated",
+    "Snooze",
+    "State",
+    "StoreUnavailable",
+    "Task",
+    "Unique",
+    "UnknownTask",
+    "context",
+    "current_job",
+}
+
+
+def modules_after(code: str) -> set[str]:
+    program = f"import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in json.loads(done.stdout)}
+
+
+def test_importing_rota_loads_nothing_heavy():
+    loaded = modules_after("import rota")
+
+    assert loaded.isdisjoint({"psycopg", "pydantic", "pydantic_settings", "click", "rich", "asyncio", "uuid_utils"})
+
+
+def test_defining_a_task_loads_neither_pydantic_nor_a_database_driver():
+    loaded = modules_after("import rota\napp = rota.Rota()\n@app.task\ndef f(x: int) -> int: return x")
+
+    assert loaded.isdisjoint({"psycopg", "pydantic", "pydantic_settings", "click", "rich"})
+
+
+def test_the_public_names_are_these():
+    assert set(rota.__all__) == PUBLIC
+    assert set(dir(rota)) == PUBLIC
+
+
+def test_every_public_name_is_there_and_is_called_so():
+    for name in PUBLIC:
+        assert getattr(rota, name).__name__ == name
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'rota' has no attribute 'Limits'"):
+        _ = rota.Limits

@@ -1,0 +1,102 @@
+"""What every test can ask for: a clock, a real PostgreSQL, an empty database, and each store in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from build import Clock
+from rota.stores.contract import Store
+from rota.stores.memory import MemoryStore
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Time that moves only when the test says so."""
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a PostgreSQL server that lives as long as the test run."""
+    from rota.stores.postgres.embedded import EmbeddedServer
+
+    server = EmbeddedServer(Path(tmp_path_factory.mktemp("cluster")))
+    yield server.start()
+    server.destroy()
+
+
+@pytest.fixture(scope="session")
+def administrator(cluster: str) -> Iterator[psycopg.Connection]:
+    """A connection that makes and drops databases."""
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def template(cluster: str, administrator: psycopg.Connection) -> str:
+    """A database that was migrated once; every test gets a copy of it."""
+    from rota.stores.postgres import PostgresStore
+
+    administrator.execute("CREATE DATABASE rota_template")
+
+    async def migrate() -> None:
+        store = PostgresStore(with_database(cluster, "rota_template"))
+        await store.migrate()
+        await store.close()
+
+    in_a_thread(migrate)
+    return "rota_template"
+
+
+@pytest.fixture
+def fresh_database(cluster: str, administrator: psycopg.Connection, template: str) -> Iterator[str]:
+    """The address of an empty, migrated database of the test's own."""
+    name = f"test_{uuid4().hex[:12]}"
+    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    administrator.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
+    yield with_database(cluster, name)
+    administrator.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def store(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Store]:
+    """Each store in turn, empty, moved by `clock`."""
+    if request.param == "memory":
+        yield MemoryStore(clock=clock)
+        return
+    from rota.stores.postgres import PostgresStore
+
+    store = PostgresStore(request.getfixturevalue("fresh_database"), clock=clock)
+    yield store
+    await store.close()
+
+
+def with_database(url: str, name: str) -> str:
+    """The same server, another database."""
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+
+def in_a_thread(work: object) -> None:
+    """Run a coroutine function on an event loop of its own, whatever loop the test has."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work())  # type: ignore[operator]
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
