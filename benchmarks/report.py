@@ -56,7 +56,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def all_peers(runs: dict) -> str:
+def all_peers(runs: dict, broken: list[str]) -> str:
     columns = [
         ("one by one /s", "one", "rate", 0), ("100 callers /s", "concurrent", "rate", 0), ("bulk /s", "bulk", "rate", 0),
         ("drain, 100 slots /s", "drain100", "rate", 0), ("drain, 8 slots /s", "drain8", "rate", 0),
@@ -65,6 +65,7 @@ def all_peers(runs: dict) -> str:
         ("idle CPU %", "idle", "worker_cpu", 1), ("idle queries/s", "idle", "queries", 1),
     ]
     rows = [[p, *(cell(m.get(name), key, digits) for _, name, key, digits in columns)] for p, m in runs.items()]
+    rows += [[p, "failed, see below", *[""] * (len(columns) - 1)] for p in broken]
     return table(["peer", *(c[0] for c in columns)], rows)
 
 
@@ -152,7 +153,7 @@ def markdown(results: dict) -> str:
         "belong to this machine." + (" **Quick run with fewer jobs: the figures are rough.**" if results["quick"] else ""),
         "**Goals**", goal_table(goals(results)),
         "**All peers** (slots = handlers running at once; `raw` is no peer but the limit: the least SQL and Python that is "
-        "still a durable queue)", all_peers(runs),
+        "still a durable queue)", all_peers(runs, [p for p, x in results["peers"].items() if "failed" in x]),
         "**The same as ratios** (latency: lower is better)", ratios(runs),
     ]
     for title, text in (

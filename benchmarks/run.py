@@ -1,6 +1,6 @@
 """Rota beside its peers and beside the raw limit, on one PostgreSQL and one Redis, in one run. See README.md.
 
-    python benchmarks/run.py                    everything, about 20 minutes
+    python benchmarks/run.py                    everything
     python benchmarks/run.py --quick            rota, raw and pgqueuer with fewer jobs
     python benchmarks/run.py --peers rota,raw --measures drain100,f2 --repeat 3
 """
@@ -25,15 +25,16 @@ def options(argv: list[str] | None = None) -> argparse.Namespace:
     p.add_argument("--peers", help=f"comma-separated, of: {', '.join(ALL)}")
     p.add_argument("--measures", help="comma-separated; see README.md for their names")
     p.add_argument("--repeat", type=int, help="runs of what the goals compare (default 2, quick 1); the others run once")
-    p.add_argument("--quick", action="store_true", help=f"{', '.join(CORE)} only, fewer jobs: under 5 minutes")
+    p.add_argument("--quick", action="store_true", help=f"{', '.join(CORE)} only, fewer jobs")
     p.add_argument("--postgres", metavar="BIN_DIR", help="another PostgreSQL, e.g. /usr/lib/postgresql/15/bin")
     p.add_argument("--out", help="where to write, without ending: .json and .md are added")
-    p.add_argument("--minutes", type=float, default=22, help="start nothing new after so many (default %(default)s)")
+    p.add_argument("--minutes", type=float, help="start nothing new after so many (default 22, quick 4.5)")
     o = p.parse_args(argv)
     whole = not (o.peers or o.measures or o.quick or o.postgres)
     o.out = Path(o.out) if o.out else HERE / "results" / ("latest" if whole else "partial")
     o.peers = o.peers.split(",") if o.peers else CORE if o.quick else ALL
     o.repeat = o.repeat or (1 if o.quick else 2)
+    o.minutes = o.minutes or (4.5 if o.quick else 22)
     return o
 
 
@@ -70,7 +71,7 @@ def load(o, servers, results, peer_class, scale):
     return peers
 
 
-def quiet(limit: float = 4) -> float:
+def quiet(limit: float = 2) -> float:
     """Wait a little until other programs use little CPU; what they use, in percent."""
     import psutil
 

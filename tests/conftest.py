@@ -38,6 +38,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def administrator(cluster: str) -> Iterator[psycopg.Connection]:
     """A connection that makes and drops databases."""
     with psycopg.connect(cluster, autocommit=True) as connection:
+        # Nothing here outlives the run, so the disk need not be waited for. Chaos tests have servers of their own.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        connection.execute("SELECT pg_reload_conf()")
         yield connection
 
 

@@ -2,7 +2,7 @@ import os, dramatiq
 from dramatiq.brokers.redis import RedisBroker
 from hits import hit
 
-SLOTS = 100  # threads
+SLOTS = 8  # threads
 SIZES = {"bulk": 10_000, "drain100": 10_000, "drain8": 10_000, "concurrent": 5_000}
 CONFIG = "1 process, 8 threads (its default) whatever the slots, no middleware; no bulk call: sends in a loop"
 PENDING = ["HLEN dramatiq:default.msgs"]

@@ -3,7 +3,7 @@ from huey import RedisHuey
 from huey.consumer import Consumer
 from hits import hit
 
-SLOTS = 100  # threads
+SLOTS = 8  # threads
 SIZES = {"bulk": 10_000, "drain100": 10_000, "drain8": 10_000, "concurrent": 5_000}
 CONFIG = "8 threads whatever the slots, no results kept; no bulk call: sends in a loop; it forgets a job when it takes it"
 PENDING = ["LLEN huey.redis.bench"]

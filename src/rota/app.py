@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
@@ -69,6 +70,7 @@ class Rota:
         self._settings = settings
         self._store = store
         self._entered = 0
+        self._opening = threading.Lock()
         self.tasks: dict[str, Task[..., Any]] = {}
         self.resources: list[Resource[Any]] = []
         """In the order in which workers open them."""
@@ -90,7 +92,9 @@ class Rota:
             from rota.stores.observed import observed
             from rota.stores.opening import open_store
 
-            self._store = observed(open_store(self._url, self.settings))
+            with self._opening:  # two threads must not get a store each
+                if self._store is None:
+                    self._store = observed(open_store(self._url, self.settings))
         return self._store
 
     @overload

@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
@@ -38,14 +39,13 @@ SCHEMES = ("postgresql", "postgres", "embedded", "memory")
 
 def _duration(value: object) -> object:
     if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return seconds(value, "it")
+        with suppress(ValueError):
+            value = float(value)
     return seconds(value, "it")  # type: ignore[arg-type]
 
 
 Seconds = Annotated[float, BeforeValidator(_duration)]
+Interval = Annotated[Seconds, Field(gt=0)]
 Bytes = Annotated[int, Field(gt=0)]
 
 
@@ -73,12 +73,12 @@ class Settings(BaseSettings):
     """The app that commands use unless told: `module:attr` or `file.py`."""
     lanes: Annotated[dict[str, int | str], NoDecode] = Field(default_factory=lambda: dict(LANES))
     """Slots a lane, or `slots:queue,queue`."""
-    lease: Seconds = 15.0
+    lease: Interval = 15.0
     """How long a silent worker keeps its jobs."""
-    beat: Seconds = 5.0
-    poll: Seconds = 1.0
+    beat: Interval = 5.0
+    poll: Interval = 1.0
     """How often an idle worker asks for work when nobody wakes it."""
-    idle_poll: Seconds = 5.0
+    idle_poll: Interval = 5.0
     """How often it asks where wake-ups work."""
     grace: Seconds = 25.0
     """How long running jobs may go on after a stop."""
@@ -127,7 +127,9 @@ class Settings(BaseSettings):
         pairs = [part.partition("=") for part in re.split(r",(?=[^,=]+=)|;", value)]
         if not all(name.strip() and equals for name, equals, _ in pairs):
             raise ValueError('it is not understood; write it like "fast=3,general=5"')
-        return {name.strip(): slots.strip() for name, _, slots in pairs}
+        return {
+            name.strip(): int(text) if (text := slots.strip()).isdigit() else text for name, _, slots in pairs
+        }
 
     @model_validator(mode="after")
     def _fits_together(self) -> Settings:
@@ -234,7 +236,11 @@ def _read_file() -> tuple[str, dict[str, Any]]:
         except OSError as error:
             raise ConfigError(f"{path.absolute()} cannot be read: {error}. Check its permissions.") from error
         for part in table:
-            found = found.get(part, {})
+            found = found.get(part, {}) if isinstance(found, dict) else found
+        if not isinstance(found, dict):
+            raise ConfigError(
+                f"{path.absolute()}: tool.rota must be a table of settings, not {found!r}. Write [tool.rota]."
+            )
         if found or not table:
             return (file if not table else f"{file} [tool.rota]"), found
     return "", {}

@@ -34,7 +34,14 @@ class Portal:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        try:
+            self.loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self.loop)
+            for task in left:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine there, with the caller's context variables."""
@@ -44,21 +51,26 @@ class Portal:
         def start() -> None:
             task = self.loop.create_task(coroutine, context=context)
             task.add_done_callback(lambda done: _hand_over(done, answer))
+            answer.add_done_callback(lambda given: self._drop(task) if given.cancelled() else None)
 
         self.loop.call_soon_threadsafe(start)
         return answer
 
+    def _drop(self, task: asyncio.Task[Any]) -> None:
+        if not task.done():
+            self.loop.call_soon_threadsafe(task.cancel)
+
     def stop(self) -> None:
+        """End the loop; what runs there is cancelled."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_STOP_SECONDS)
-        if not self._thread.is_alive():
-            self.loop.close()
 
 
 def _hand_over(done: asyncio.Task[T], answer: Future[T]) -> None:
     if done.cancelled():
         answer.cancel()
-        return
+    if not answer.set_running_or_notify_cancel():
+        return  # the caller has left
     error = done.exception()
     if error is not None:
         answer.set_exception(error)
@@ -106,7 +118,12 @@ def run(coroutine: Coroutine[Any, Any, T], verb: str) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return portal().submit(coroutine).result()
+        answer = portal().submit(coroutine)
+        try:
+            return answer.result()
+        except BaseException:
+            answer.cancel()  # a Ctrl-C ends the wait, so it ends what was waited for
+            raise
     coroutine.close()
     raise RotaError(
         f"{verb}_sync() was called inside a running event loop, which it would block. Write `await {verb}(...)` here; "

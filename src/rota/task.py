@@ -268,7 +268,9 @@ class Task(Verbs[P, R]):
     def _hints(self) -> dict[str, Any]:
         from rota.shape import hints_of
 
-        return hints_of(self.name, self.fn, self._names)
+        hints = hints_of(self.name, self.fn, self._names)
+        self._names = None  # the names around the definition have served, and may hold much
+        return hints
 
     @functools.cached_property
     def _shape(self) -> Arguments:

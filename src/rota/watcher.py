@@ -15,7 +15,7 @@ from rota.stores.contract import Store
 
 log = logging.getLogger("rota.handle")
 
-SHORTEST, LONGEST = 0.02, 1.0
+FIRST, SHORTEST, LONGEST = 0.002, 0.02, 1.0
 PER_AGE = 10.0  # a wait of one second is looked at every tenth of a second
 ROUND_LIMIT = 2000
 
@@ -46,7 +46,7 @@ class Watcher:
         future: asyncio.Future[Job] = self._loop.create_future()
         now = self._loop.time()
         # The first look waits a moment, so that handles awaited together travel together.
-        self._push(_Wait(now + SHORTEST, next(self._number), job_id, now, patience, future))
+        self._push(_Wait(now + FIRST, next(self._number), job_id, now, patience, future))
         return await future
 
     def _push(self, wait: _Wait) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+
 from build import ANY, a_session
 from rota import Rota
 from rota._core.job import Job
@@ -53,9 +54,9 @@ def work():
             finally:
                 running.reset(token)
             moment = await app.store.now()
-            await app.store.settle([decide(job, Returned(task.dump_result(value)), retry=task.retry, now=moment)])
+            await app.store.settle(
+                [decide(job, Returned(task.dump_result(value)), retry=task.retry, now=moment)]
+            )
         return jobs
 
     return run
-
-

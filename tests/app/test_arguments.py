@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 import pytest
 from pydantic import BaseModel, Field
+
 from rota import PayloadInvalid
 
 
@@ -75,13 +76,21 @@ def test_an_argument_comes_back_as_what_it_was(memory_app, hint, value):
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
-        ((), {}, "send cannot be enqueued: argument 'to' is missing. Its arguments are (to: 'str', times: 'int' = 1)."),
+        (
+            (),
+            {},
+            "send cannot be enqueued: argument 'to' is missing. Its arguments are (to: 'str', times: 'int' = 1).",
+        ),
         (("a", 2, 3), {}, "send got 3 positional arguments and takes 2."),
         (("a",), {"to": "b"}, "send got argument 'to' twice: once by place and once by name. Give it once."),
         (("a",), {"tmes": 2}, "it has no argument 'tmes' (did you mean 'times'?)"),
         (("a", "many"), {}, "argument 'times': Input should be a valid integer, unable to parse string"),
         ((7,), {}, "argument 'to': Input should be a valid string, got 7"),
-        (("\ud800",), {}, "argument 'to' cannot be written as JSON (it contains a lone surrogate, which is not text;"),
+        (
+            ("\ud800",),
+            {},
+            "argument 'to' cannot be written as JSON (it contains a lone surrogate, which is not text;",
+        ),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_like_a_wrong_call(memory_app, args, kwargs, message):
@@ -98,7 +107,7 @@ def test_of_many_problems_the_first_three_are_told(memory_app):
     @memory_app.task
     def send(a: int, b: int, c: int, d: int) -> None: ...
 
-    with pytest.raises(PayloadInvalid, match="'a' is missing; .*'b' .*; .*'c' .*; and 1 more problems"):
+    with pytest.raises(PayloadInvalid, match=r"'a' is missing; .*'b' .*; .*'c' .*; and 1 more problems"):
         send.prepare((), {})
 
 
@@ -158,7 +167,10 @@ def test_further_named_arguments_are_checked_against_their_hint(memory_app):
     @memory_app.task
     def count(name: str, **amounts: int) -> None: ...
 
-    assert count.arguments(count.prepare(("a",), {"x": "1", "y": 2}).payload_json) == ((), {"name": "a", "x": 1, "y": 2})
+    assert count.arguments(count.prepare(("a",), {"x": "1", "y": 2}).payload_json) == (
+        (),
+        {"name": "a", "x": 1, "y": 2},
+    )
     with pytest.raises(PayloadInvalid, match="argument 'x': Input should be a valid integer"):
         count.prepare(("a",), {"x": "many"})
 
@@ -190,7 +202,10 @@ def test_hints_may_name_types_of_the_function_around(memory_app):
 @pytest.mark.parametrize(
     ("stored", "message"),
     [
-        ('{"tpo":"a"}', "the stored arguments do not fit send: argument 'to' is missing; it has no argument 'tpo'"),
+        (
+            '{"tpo":"a"}',
+            "the stored arguments do not fit send: argument 'to' is missing; it has no argument 'tpo'",
+        ),
         ('{"to":7}', "argument 'to': Input should be a valid string, got 7"),
         ("[1]", "Input should be an object"),
         ("{", "Invalid JSON"),
@@ -210,7 +225,7 @@ def test_what_cannot_be_written_as_json_is_named(memory_app):
     @memory_app.task
     def send(to: str, over: Any) -> None: ...
 
-    with pytest.raises(PayloadInvalid, match="argument 'over' cannot be written as JSON .*unknown type.*Pass plain values"):
+    with pytest.raises(
+        PayloadInvalid, match=r"argument 'over' cannot be written as JSON .*unknown type.*Pass plain values"
+    ):
         send.prepare(("a", object()), {})
-
-

@@ -6,6 +6,7 @@ import functools
 import inspect
 
 import pytest
+
 from rota import Retry, Rota, Unique
 from rota.errors import TaskError
 
@@ -39,7 +40,14 @@ def test_a_task_is_named_like_its_function_and_keeps_its_looks(memory_app):
 
 def test_the_decorator_gives_defaults(memory_app):
     @memory_app.task(
-        name="mail", queue="fast", priority=50, retry=3, timeout="2m", category="io", tags=["a"], executor="thread"
+        name="mail",
+        queue="fast",
+        priority=50,
+        retry=3,
+        timeout="2m",
+        category="io",
+        tags=["a"],
+        executor="thread",
     )
     def send_email(to: str) -> None: ...
 
@@ -89,10 +97,22 @@ def test_a_notebook_cell_may_be_run_again_after_a_change():
         (lambda app: app.task(functools.partial(print)), "has no name of its own"),
         (lambda app: app.task(name="x")("text"), "@app.task needs a function, not 'text'"),
         (lambda app: app.task(a_generator), "yields; a task returns"),
-        (lambda app: app.task(takes_anything), r"takes \*names, and jobs keep arguments by name. Use one parameter"),
-        (lambda app: app.task(executor="aio")(plain), "executor='aio' needs a function made with `async def`"),
-        (lambda app: app.task(executor="fibre")(plain), "executor='fibre' is not known. Use one of aio, thread"),
-        (lambda app: app.task(serial="account")(plain), r"serial='account' is not one of its parameters \(\)"),
+        (
+            lambda app: app.task(takes_anything),
+            r"takes \*names, and jobs keep arguments by name. Use one parameter",
+        ),
+        (
+            lambda app: app.task(executor="aio")(plain),
+            "executor='aio' needs a function made with `async def`",
+        ),
+        (
+            lambda app: app.task(executor="fibre")(plain),
+            "executor='fibre' is not known. Use one of aio, thread",
+        ),
+        (
+            lambda app: app.task(serial="account")(plain),
+            r"serial='account' is not one of its parameters \(\)",
+        ),
     ],
 )
 def test_what_cannot_be_a_task_says_why_and_what_to_do(memory_app, make, message):
@@ -130,7 +150,9 @@ def test_a_wrong_unique_is_refused(arguments, message):
 
 
 def test_a_task_as_data_holds_what_the_registry_needs(memory_app):
-    @memory_app.task(queue="fast", retry=Retry.lipas(), timeout=30, serial="account", payload_version="2.1", category="io")
+    @memory_app.task(
+        queue="fast", retry=Retry.lipas(), timeout=30, serial="account", payload_version="2.1", category="io"
+    )
     def charge(account: int, cents: int = 0) -> None: ...
 
     spec = charge.spec()
@@ -145,7 +167,9 @@ def test_a_hint_that_is_missing_at_run_time_is_named(memory_app):
     exec("def greet(who: 'Person') -> None: ...", names)
     task = memory_app.task(names["greet"])
 
-    with pytest.raises(TaskError, match="its type hints name 'Person', which is not there at run time. Import it outside"):
+    with pytest.raises(
+        TaskError, match=r"its type hints name 'Person', which is not there at run time. Import it outside"
+    ):
         task.spec()
 
 
@@ -155,7 +179,9 @@ def test_a_type_without_json_form_is_named_with_its_argument(memory_app):
     @memory_app.task
     def send(to: str, over: Socket) -> None: ...
 
-    with pytest.raises(TaskError, match="'send': the type .*Socket of argument 'over' has no JSON form .* or pass an id"):
+    with pytest.raises(
+        TaskError, match=r"'send': the type .*Socket of argument 'over' has no JSON form .* or pass an id"
+    ):
         send.spec()
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+
 from rota import State, UnknownTask
 from rota.errors import TaskError
 
@@ -120,7 +121,10 @@ async def test_an_unknown_task_is_refused_and_the_nearest_name_offered(app, send
         ({"key": 7}, r"key must be a text, not 7. Write str\(...\) around it"),
         ({"key": "a\x00"}, "key 'a.x00' contains a NUL character"),
         ({"key": "\ud800"}, "contains a lone surrogate"),
-        ({"subject": "x" * 1001}, "subject has 1001 bytes; at most 1000 are allowed. Use a hash or an id of it"),
+        (
+            {"subject": "x" * 1001},
+            "subject has 1001 bytes; at most 1000 are allowed. Use a hash or an id of it",
+        ),
         ({"tags": "urgent"}, r"tags must be a list of texts, not 'urgent'. Write \['urgent'\] for one tag"),
         ({"priority": 100_000}, "priority 100000 is not a whole number"),
         ({"max_attempts": 0}, "max_attempts 0 is not a whole number from 1 to 32767"),
@@ -143,7 +147,7 @@ def test_a_function_as_unique_belongs_into_the_decorator(memory_app):
     @memory_app.task
     def send() -> None: ...
 
-    with pytest.raises(TypeError, match="needs the key itself as a text.*functions belong in @app.task"):
+    with pytest.raises(TypeError, match=r"needs the key itself as a text.*functions belong in @app.task"):
         send.using(unique=Unique(lambda: "x"))
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 import rota
 
 PUBLIC = {
@@ -49,7 +50,9 @@ def modules_after(code: str) -> set[str]:
 def test_importing_rota_loads_nothing_heavy():
     loaded = modules_after("import rota")
 
-    assert loaded.isdisjoint({"psycopg", "pydantic", "pydantic_settings", "click", "rich", "asyncio", "uuid_utils"})
+    assert loaded.isdisjoint(
+        {"psycopg", "pydantic", "pydantic_settings", "click", "rich", "asyncio", "uuid_utils"}
+    )
 
 
 def test_defining_a_task_loads_neither_pydantic_nor_a_database_driver():

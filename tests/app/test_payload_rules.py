@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+
 from rota import PayloadInvalid, PayloadTooLarge, Rota
 from rota.config import Settings
 from rota.stores.memory import MemoryStore
@@ -37,7 +38,10 @@ def keep(memory_app):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (NAN, "keep cannot be enqueued: value is NaN or infinite, which JSON has no word for. Pass None or a text"),
+        (
+            NAN,
+            "keep cannot be enqueued: value is NaN or infinite, which JSON has no word for. Pass None or a text",
+        ),
         ([1.0, {"x": float("-inf")}], "value[1].x is NaN or infinite"),
         (Reading(value=NAN), "value.value is NaN or infinite"),
         ({"a": [Reading(value=1.0), Reading(value=NAN)]}, "value.a[1].value is NaN or infinite"),
@@ -55,7 +59,9 @@ def test_what_json_or_a_database_cannot_keep_is_refused_with_its_place(keep, val
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "null", "\\u0000", None, {"null": None}, nested(40), 10**30])
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", "null", "\\u0000", None, {"null": None}, nested(40), 10**30]
+)
 def test_what_only_looks_suspicious_is_kept(keep, value):
     assert keep.arguments(keep.prepare((value,), {}).payload_json) == ((), {"value": value})
 
@@ -63,7 +69,7 @@ def test_what_only_looks_suspicious_is_kept(keep, value):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (NAN, "the result of keep cannot be stored: value is NaN or infinite"),
+        (NAN, "the result of keep cannot be stored: the value is NaN or infinite"),
         (Reading(value=NAN), "the result of keep cannot be stored: value is NaN or infinite"),
         ("\x00", "contains a NUL character"),
         (object(), "the result of keep cannot be stored as JSON (Unable to serialize unknown type"),
@@ -73,7 +79,7 @@ def test_a_result_follows_the_same_rules(keep, value, message):
     with pytest.raises(PayloadInvalid) as refused:
         keep.dump_result(value)
 
-    assert message.removeprefix("the result of keep cannot be stored: value is") in str(refused.value)
+    assert message in str(refused.value)
 
 
 def small_app() -> Rota:
@@ -87,7 +93,9 @@ def test_a_large_payload_is_stored_with_one_warning_a_task():
     @app.task
     def keep(text: str) -> None: ...
 
-    with pytest.warns(PayloadWarning, match="the arguments of keep are 211 bytes of JSON; above 100 queues get slow"):
+    with pytest.warns(
+        PayloadWarning, match="the arguments of keep are 211 bytes of JSON; above 100 queues get slow"
+    ):
         keep.prepare(("x" * 200,), {})
     keep.prepare(("x" * 200,), {})  # a second warning would fail the test
 
@@ -98,7 +106,9 @@ def test_a_payload_above_the_limit_is_refused():
     @app.task
     def keep(text: str) -> None: ...
 
-    with pytest.raises(PayloadTooLarge, match="keep cannot be enqueued: it is 2,011 bytes of JSON; the limit is 1,000"):
+    with pytest.raises(
+        PayloadTooLarge, match="keep cannot be enqueued: it is 2,011 bytes of JSON; the limit is 1,000"
+    ):
         keep.prepare(("x" * 2000,), {})
 
 
@@ -118,7 +128,10 @@ def test_a_result_above_its_limit_is_refused():
     @app.task
     def keep(text: str) -> str: ...
 
-    with pytest.raises(PayloadTooLarge, match="the result of keep cannot be stored: it is 602 bytes of JSON; the limit is 500"):
+    with pytest.raises(
+        PayloadTooLarge,
+        match="the result of keep cannot be stored: it is 602 bytes of JSON; the limit is 500",
+    ):
         keep.dump_result("x" * 600)
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 from pydantic import BaseModel
+
 from rota import PayloadInvalid
 
 
@@ -73,7 +74,9 @@ async def test_a_return_type_without_json_form_does_no_harm_until_one_is_returne
     def connect() -> Socket | None: ...
 
     assert connect.dump_result(None) is None
-    with pytest.raises(PayloadInvalid, match="the result of connect cannot be stored as JSON .* Return plain values"):
+    with pytest.raises(
+        PayloadInvalid, match=r"the result of connect cannot be stored as JSON .* Return plain values"
+    ):
         connect.dump_result(Socket())
 
 
@@ -91,8 +94,9 @@ async def test_a_result_that_no_longer_fits_the_return_type_says_so_and_how_to_r
 
     with pytest.raises(PayloadInvalid) as refused:
         await app.job(handle.id)
-    assert "the stored result of report does not fit its return type: pages: Input should be a valid integer" in str(
-        refused.value
+    assert (
+        "the stored result of report does not fit its return type: pages: Input should be a valid integer"
+        in str(refused.value)
     )
     assert "(await handle.refresh()).result" in str(refused.value)
 

@@ -8,7 +8,7 @@ import re
 # Written in pieces, so that this file does not find itself.
 LATER = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
 MACHINE = re.compile(
-    r"(?<![\w.}~])/(?:wo" + r"rk|ro" + r"ot|opt/wh" + r"eels|opt/py" + r"pi|tmp/br" + r"ief)\b(?!-)"
+    r"(?<![\w.}~/])/(?:wo" + r"rk|ro" + r"ot|opt/wh" + r"eels|opt/py" + r"pi|tmp/br" + r"ief)\b(?!-)"
 )
 OUTSIDE = re.compile(r"\.\./sha" + r"red\b|/ho" + r"me/[a-z]")
 HOSTS = ["files.python" + "hosted", "registry.npm" + "js", "pypi.org" + "/simple", "arti" + "factory"]

@@ -323,7 +323,9 @@ async def test_a_resource_that_cannot_be_opened_keeps_the_worker_from_starting_a
         raise OSError("no route to mail.example.org")
         yield
 
-    with pytest.raises(RotaError, match=r"did not start: its resource 'mailer' could not be opened \(OSError: no route"):
+    with pytest.raises(
+        RotaError, match=r"did not start: its resource 'mailer' could not be opened \(OSError: no route"
+    ):
         await stage.work()
 
     assert closed == ["database"]
@@ -433,4 +435,6 @@ async def test_a_result_that_cannot_be_stored_is_dead_at_once_because_the_work_w
     job = await stage.ended(await odd.enqueue())
 
     assert (job.state, job.error_class, job.attempt) == (State.DEAD, "non_retryable", 1)
-    assert job.error_message.startswith("the handler returned, but its result cannot be stored: the result of odd")
+    assert job.error_message.startswith(
+        "the handler returned, but its result cannot be stored: the result of odd"
+    )

@@ -65,6 +65,9 @@ class Group(click.Group):
         self.examples = tuple(examples)
         self.params.extend(_shared())
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)  # as they were added: looking first, then acting
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -167,7 +167,7 @@ async def _prepared(app: Rota | None, store: Store, wish: Wish) -> NewJob:
         return task.prepare((), payload, wish.terms())
     published = {spec.name: spec for spec in await store.tasks()}
     if wish.task not in published:
-        raise UnknownTask(wish.task, [*published, *(app.tasks if app is not None else ())])
+        raise UnknownTask(wish.task, {*published, *(app.tasks if app is not None else ())})
     return _from_registry(published[wish.task], wish)
 
 

@@ -43,6 +43,10 @@ class Refused(click.ClickException):
     exit_code = PROBLEMS
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has closed it."""
+
+
 def leave(code: int) -> None:
     """End the command with this exit code, after everything that is open has been closed."""
     raise click.exceptions.Exit(code)

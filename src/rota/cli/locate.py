@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
 import traceback
 from difflib import get_close_matches
 from pathlib import Path
@@ -101,7 +102,9 @@ def _broken(text: str, error: Exception) -> Wrong:
 
 
 def _is_own(filename: str) -> bool:
-    return not filename.startswith("<") and filename != __file__ and "/importlib/" not in filename
+    """Whether a frame is the user's: not ours, not Python's, not an installed package's."""
+    others = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"), "<")
+    return not filename.startswith(others) and "site-packages" not in filename
 
 
 def _take(module: ModuleType, attribute: str, text: str) -> Rota:

@@ -93,10 +93,10 @@ def run(call: Call, arguments: list[str] | None = None) -> int:
     except RotaError as error:
         return _said(call, str(error), exits.code_of(error))
     except (KeyboardInterrupt, click.Abort):
-        call.output.words("Stopped; nothing more was done.")
+        call.output.words("\nStopped; nothing more was done.")
         return exits.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone (`| head`). Python would complain once more while closing stdout.
+    except exits.ReaderGone:
+        # Python would complain once more while closing stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.DONE
     except Exception as error:

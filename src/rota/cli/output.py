@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from rota.cli.exits import Wrong
+from rota.cli.exits import ReaderGone, Wrong
 from rota.cli.words import as_json, cell, clean
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Output:
 
     def text(self, text: str) -> None:
         """Values that are text by nature: SQL, a path, a JSON result."""
-        click.echo(text)
+        _put(text)
 
     def value(self, value: Any) -> None:
         """One JSON value on stdout."""
-        click.echo(as_json(value))
+        _put(as_json(value))
 
     def table(
         self,
@@ -81,13 +81,23 @@ class Output:
             self._draw(headers, [[cell(value) for value in row] for row in (shown or rows)], title)
         else:
             for row in rows:
-                click.echo("\t".join(cell(value) for value in row))
+                _put("\t".join(cell(value) for value in row))
+
+    def columns(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A small report that people read in a pipe too: a table on a terminal, aligned columns elsewhere."""
+        if self.terminal:
+            self._draw(headers, [[cell(value) for value in row] for row in rows], None)
+            return
+        lines = [list(headers), *([cell(value) for value in row] for row in rows)]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(headers))]
+        for line in lines:
+            _put("  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip())
 
     def fields(self, pairs: Sequence[tuple[str, object]], *, shown: Mapping[str, str] | None = None) -> None:
         """One thing and its parts, a line each; parts without a value are left out on a terminal."""
         if not self.terminal:
             for name, value in pairs:
-                click.echo(f"{name}\t{cell(value)}")
+                _put(f"{name}\t{cell(value)}")
             return
         present = [(name, (shown or {}).get(name) or cell(value)) for name, value in pairs if cell(value)]
         width = max((len(name) for name, _ in present), default=0)
@@ -178,6 +188,14 @@ class _Lines:
         self.next_at = time.monotonic() + PLAIN_EVERY
         of = f" of {self.total:,}" if self.total is not None else ""
         click.echo(clean(f"{self.what}: {done:,}{of} {note}".rstrip()), err=True)
+
+
+def _put(text: str) -> None:
+    """One value on stdout."""
+    try:
+        click.echo(text)
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def _text(value: str, style: str) -> Any:

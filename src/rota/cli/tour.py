@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import Job, State
@@ -127,10 +128,11 @@ class Tour:
         return await self.admin.list(JobFilter(correlation_id=self.name, limit=1000))
 
     async def cancel_the_long_one(self) -> bool:
-        """Cancel the job that would run for an hour, once it runs; whether that was done now."""
+        """Cancel the job that would run for an hour, once it has run for a second; whether that was done now."""
         running = JobFilter(states=(State.RUNNING,), task="crunch_numbers", correlation_id=self.name)
+        now = await self.admin.store.now()
         for job in await self.admin.list(running):
-            if job.cancel_requested_at is None:
+            if job.cancel_requested_at is None and now - (job.claimed_at or now) > timedelta(seconds=1):
                 await self.admin.cancel(job.id, reason="the tour needs only its first second")
                 return True
         return False

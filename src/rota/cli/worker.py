@@ -63,7 +63,9 @@ def worker(call: Call, *, app: str | None, drain: bool, migrate: bool, **options
     _check_url(call, found)
     logs.configure(found.settings, verbose=call.verbose)
     if not found.tasks:
-        call.output.words("The app has no tasks; is the module that defines them imported? Waiting for none.")
+        call.output.words(
+            "The app has no tasks, so nothing will run. Import the modules that define them in it."
+        )
     chosen = _choose(found.settings, **options)
     if migrate:
         asyncio.run(_migrate(call, found))

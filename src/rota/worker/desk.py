@@ -50,7 +50,7 @@ class Desk:
         self.flights: dict[str, float] = {}
         """Which exchanges wait for an answer, and since when."""
         self.stirred = asyncio.Event()
-        """Work was found, but less than there was room for: look again soon."""
+        """Something happened, and there is room for more: look again soon."""
         self.gates_seen = False
         self._tasks, self._only, self._tenant = tasks, only, tenant
         self._unknown: set[str] = set()

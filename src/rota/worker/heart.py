@@ -141,10 +141,11 @@ class Heart:
         self._gone: asyncio.Future[None] = self._worker_loop.create_future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._live, name="rota-heart", daemon=True)
 
     def start(self) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._live, args=(self._loop,), name="rota-heart", daemon=True).start()
+        self._thread.start()
 
     async def stop(self) -> None:
         """Stop beating, and wait until the thread is gone."""
@@ -153,12 +154,14 @@ class Heart:
         with contextlib.suppress(RuntimeError):  # it is gone already
             self._loop.call_soon_threadsafe(self._stop.set)
         await self._gone
+        self._thread.join()  # it said goodbye with its last breath
 
-    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _live(self) -> None:
+        assert self._loop is not None
         try:
-            loop.run_until_complete(self._beat_until_stopped())
+            self._loop.run_until_complete(self._beat_until_stopped())
         finally:
-            loop.close()
+            self._loop.close()
             with contextlib.suppress(RuntimeError):  # the worker's loop was closed without a goodbye
                 self._worker_loop.call_soon_threadsafe(self._gone.set_result, None)
 

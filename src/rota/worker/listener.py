@@ -15,6 +15,7 @@ class Listener(Service):
     """Passes hints on. `hearing` says whether the store has them to give right now."""
 
     name = "wake-ups"
+    longest_pause = 2.0
 
     def __init__(self, store: Wakeable, desk: Desk, cancel: Callable[[UUID], None]) -> None:
         super().__init__()
@@ -30,10 +31,11 @@ class Listener(Service):
         raise StoreUnavailable("the store stopped giving wake-ups; polling goes on")
 
     def on_hint(self, hint: Hint) -> None:
-        self.hearing = True  # the first hint says that listening has begun
-        if type(hint) is WorkHint:
-            self._desk.wake(hint.queue)
-        elif type(hint) is CancelHint:
+        if not self.hearing:
+            self.hearing = True  # the first hint says that listening has begun
+            self._failures = 0
+        if type(hint) is CancelHint:
             self._cancel(hint.job_id)
-        else:
-            self._desk.wake()
+            return
+        self._desk.wake(hint.queue if type(hint) is WorkHint else None)
+        self._desk.stirred.set()  # it may be scheduled for later: a poll will ask when

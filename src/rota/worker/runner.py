@@ -123,7 +123,8 @@ class Runner:
     # The lead
 
     def _appoint(self) -> None:
-        self._lead = self._loop.create_task(self._work(), name="rota-lead", context=self._clean.copy())
+        # Not create_task(): an eager task factory would begin it here, inside somebody else's Task.
+        self._lead = asyncio.Task(self._work(), loop=self._loop, name="rota-lead", context=self._clean.copy())
         self._carriers.add(self._lead)
         self._lead.add_done_callback(self._carriers.discard)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -24,7 +25,7 @@ from embedded_stage import (
 )
 
 from rota.errors import EmbeddedUnavailable
-from rota.stores.postgres.embedded import EmbeddedServer, binaries, trouble
+from rota.stores.postgres.embedded import EmbeddedServer, account, binaries, trouble
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")
 
@@ -165,3 +166,47 @@ def test_files_kept_elsewhere_that_are_gone_are_not_silently_replaced(room: Path
         f"made anew?). Remove {server.path} to begin with an empty database. {trouble.ELSEWHERE}"
     )
     shutil.rmtree(server.path)
+
+
+def test_a_machine_without_any_account_to_lend_is_told_so(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "SERVICE_ACCOUNTS", ("no-such-user", "nor-this"))
+
+    assert message_of(EmbeddedServer(room / ".rota").start, EmbeddedUnavailable) == (
+        "PostgreSQL refuses to run as root, and this machine has none of the users no-such-user, nor-this to run "
+        "it instead. Add one (useradd --system postgres), run Rota as a plain user, or set DATABASE_URL to a "
+        "PostgreSQL server."
+    )
+
+
+def test_files_that_no_account_can_reach_anywhere_are_refused(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.chmod(0o700)
+    monkeypatch.setattr(binaries, "ROOTS_OWN", room / "elsewhere")
+    path = room / ".rota"
+
+    refusal = message_of(EmbeddedServer(path).start, EmbeddedUnavailable)
+    assert f"no other user can reach {room / 'elsewhere'}/server-" in refusal
+    assert f"where the data of {path} would be. Run Rota as a plain user. {trouble.ELSEWHERE}" in refusal
+
+
+def test_programs_that_no_account_can_reach_anywhere_are_refused(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.chmod(0o700)
+    prefix = room / binaries.WHEEL / "pginstall18"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "postgres").touch()
+    monkeypatch.setattr(binaries, "ROOTS_OWN", room / "elsewhere")
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    nobody = account.Account(NOBODY.pw_uid, NOBODY.pw_gid, "nobody")
+
+    assert message_of(
+        lambda: binaries.within_reach(binaries.Binaries(prefix, 18), nobody), EmbeddedUnavailable
+    ) == (
+        f"PostgreSQL refuses to run as root, and user nobody cannot reach its programs in {prefix}; copying them to "
+        f"{room / 'elsewhere'} or {room} failed. Install Rota where every user may read it, run it as a plain user, "
+        "or set DATABASE_URL to a PostgreSQL server."
+    )

@@ -27,7 +27,9 @@ from embedded_stage import (
 )
 
 from rota.errors import StoreUnavailable
-from rota.stores.postgres.embedded import EmbeddedServer
+from rota.stores.postgres.embedded import EmbeddedServer, process
+from rota.stores.postgres.embedded.account import account_of
+from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
 
 
 def test_the_first_start_makes_a_server_and_the_next_one_finds_it(fresh: EmbeddedServer) -> None:
@@ -153,24 +155,15 @@ def test_deleting_the_directory_of_a_running_server_begins_anew(server: Embedded
 
 
 def test_a_server_started_by_hand_on_our_files_is_used_and_stopped_like_ours(server: EmbeddedServer) -> None:
-    server.start()
-    server.stop()
-    programs = server.psql_path().parent
-    by_hand = [
-        programs / "pg_ctl",
-        "-D",
-        server.data_path,
-        "-w",
-        "-l",
-        "/dev/null",
-        "start",
-        "-o",
-        "-k /tmp -h ''",
-    ]
-    owner = server.data_path.stat().st_uid
-    subprocess.run(by_hand, user=owner if ROOT else None, cwd="/", stdout=subprocess.DEVNULL, check=True)
+    owner = account_of(server.data_path)
+    pg_ctl = within_reach(from_wheel(), owner if ROOT else None).program("pg_ctl")
+    by_hand = [pg_ctl, "-D", server.data_path, "-w", "-l", "/dev/null", "start"]
+    by_hand += ["-o", f"-h '' -k {server.data_path}"]
+    subprocess.run(
+        by_hand, user=owner.uid if ROOT else None, cwd="/", stdout=subprocess.DEVNULL, check=True, timeout=30
+    )
 
-    assert "host=/tmp" in server.start()
+    assert f"host={server.data_path}&" in server.start()
     assert server.stop()
     assert not server.running()
 
@@ -219,3 +212,14 @@ def test_psql_and_pg_dump_of_the_wheel_work_with_the_address(running: EmbeddedSe
     )
     assert running.version().startswith("18.")
     assert running.version() in ask(running.url(), "SHOW server_version")
+
+
+def test_a_log_that_has_grown_long_is_set_aside_at_the_next_start(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.log_path.write_text("an old word\n" * 10)
+    monkeypatch.setattr(process, "LONGEST_LOG", 100)
+    server.start()
+
+    assert "an old word" not in server.log_path.read_text()
+    assert "an old word" in server.log_path.with_name("server.log.old").read_text()

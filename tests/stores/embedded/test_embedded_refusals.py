@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from embedded_stage import (
+    NAMELESS,
     ROOT,
     as_plain_user,
     message_of,
@@ -18,7 +19,7 @@ from embedded_stage import (
 )
 
 from rota.errors import EmbeddedUnavailable, StoreFull, StoreUnavailable
-from rota.stores.postgres.embedded import EmbeddedServer, binaries, making, trouble
+from rota.stores.postgres.embedded import EmbeddedServer, account, binaries, making, process, trouble
 
 
 def test_a_directory_that_is_not_ours_is_refused_and_not_touched(room: Path) -> None:
@@ -150,3 +151,43 @@ def test_a_damaged_marker_is_named(server: EmbeddedServer) -> None:
     assert f"{server.path / 'embedded.json'} is damaged" in refusal
     assert f'If it is in {server.path / "data"}, write {{"format": 1}} into it.' in refusal
     assert server.start()
+
+
+def test_a_user_who_may_not_become_another_is_told_so(room: Path) -> None:
+    somebody_else = account.Account(NAMELESS, NAMELESS, "postgres")
+
+    def lend() -> str:
+        with (room / "lock").open() as lock:
+            return message_of(
+                lambda: process.run(["/bin/true"], account=somebody_else, alive=lock.fileno()),
+                EmbeddedUnavailable,
+            )
+
+    (room / "lock").touch()
+    assert as_plain_user(lend) == (
+        "PostgreSQL refuses to run as root, and root may not run it as postgres here: Operation not permitted. "
+        "Run Rota as a plain user, or set DATABASE_URL to a PostgreSQL server."
+    )
+
+
+def test_a_socket_that_fits_nowhere_is_refused(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "LONGEST_SOCKET", 20)
+
+    refusal = message_of(server.start, EmbeddedUnavailable)
+    assert (
+        f"no directory is short enough for the socket of the embedded PostgreSQL in {server.path}" in refusal
+    )
+    assert f"20 bytes is the limit). Set TMPDIR to one that is. {trouble.ELSEWHERE}" in refusal
+
+
+def test_a_write_that_fills_the_disk_is_called_so() -> None:
+    def write() -> None:
+        with trouble.in_plain_words(Path("/srv/rota")), Path("/dev/full").open("w") as disk:
+            disk.write("a word")
+            disk.flush()
+
+    assert message_of(write, StoreFull) == (
+        f"writing /srv/rota for the embedded PostgreSQL failed: the disk is full. {trouble.ELSEWHERE}"
+    )

@@ -6,11 +6,12 @@ from datetime import datetime
 
 from rota._core.actions import Audit, CancelRequest, Change, Removal
 from rota._core.job import Job, State
+from rota._core.outcome import Transition
 from rota.errors import NotUnique
 from rota.stores.contract import Answer, CancelHint, Settled
 from rota.stores.memory.book import Book
 from rota.stores.memory.enqueueing import retake
-from rota.stores.memory.settling import apply
+from rota.stores.memory.settling import apply, repeats
 
 
 def change(book: Book, change: Change, audit: Audit, now: datetime) -> Settled:
@@ -20,10 +21,11 @@ def change(book: Book, change: Change, audit: Audit, now: datetime) -> Settled:
     if job is None:
         return Settled(wanted.id, Answer.FENCED, None)
     if job.version != wanted.version or not _allowed(job, change):
-        return Settled(wanted.id, Answer.FENCED, job.state)
+        again = isinstance(change, Transition) and not wanted.state.terminal and repeats(book, change, job)
+        return Settled(job.id, Answer.ALREADY if again else Answer.FENCED, job.state)
     state = _applied(book, change, now)
     after = audit.after
-    if not isinstance(change, CancelRequest | Removal) and state is not change.to:
+    if isinstance(change, Transition) and state is not change.to:
         after = None if state is None else state.value  # superseded: the trail tells what really happened
     book.audit.append(audit._replace(at=now, after=after))
     return Settled(job.id, Answer.APPLIED, state)

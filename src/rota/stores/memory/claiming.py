@@ -19,7 +19,7 @@ def claim(book: Book, wanted: Wanted, session: UUID, now: datetime) -> list[Job]
     """Give up to `wanted.limit` due jobs to a living session, first in line first."""
     if not living(book.sessions.get(session), now):
         return []
-    line = [turn(job) for job in book.in_state(State.PENDING) if _fits(job, wanted, now)]
+    line = [turn(job) for job in book.in_state(State.PENDING) if fits(job, wanted, now)]
     heapify(line)
     busy = {job.gate for job in book.in_state(State.RUNNING)}
     claimed: list[Job] = []
@@ -29,7 +29,7 @@ def claim(book: Book, wanted: Wanted, session: UUID, now: datetime) -> list[Job]
             book.put(job._replace(parked=AT_GATE, updated_at=now))
             continue
         busy.add(job.gate)
-        claimed.append(book.put(_begun(job, session, now)))
+        claimed.append(book.put(begun(job, session, now)))
     return claimed
 
 
@@ -63,7 +63,8 @@ def _parked_at(book: Book, gate: str) -> Iterator[Job]:
     return (job for job in book.in_state(State.PENDING) if job.parked == AT_GATE and job.gate == gate)
 
 
-def _fits(job: Job, wanted: Wanted, now: datetime) -> bool:
+def fits(job: Job, wanted: Wanted, now: datetime) -> bool:
+    """Whether a claim may take the job, but for its gate."""
     return (
         job.run_at <= now
         and job.parked is None
@@ -73,7 +74,8 @@ def _fits(job: Job, wanted: Wanted, now: datetime) -> bool:
     )
 
 
-def _begun(job: Job, session: UUID, now: datetime) -> Job:
+def begun(job: Job, session: UUID, now: datetime) -> Job:
+    """The job as it is once its next attempt belongs to a session."""
     return job._replace(
         state=State.RUNNING,
         version=job.version + 1,

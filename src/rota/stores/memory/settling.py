@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from rota._core.failure import ErrorClass, Failure
+from rota._core.failure import ErrorClass, Failure, storable
 from rota._core.job import Job, Scope, State
 from rota._core.outcome import Transition
 from rota._core.payload import problem
@@ -27,11 +27,11 @@ def settle(book: Book, transition: Transition, now: datetime) -> Settled:
         return Settled(wanted.id, Answer.FENCED, None)
     if job.version == wanted.version:
         return Settled(job.id, Answer.APPLIED, apply(book, _storable(transition), now).state)
-    answer = Answer.ALREADY if _repeats(book, transition, job) else Answer.FENCED
+    answer = Answer.ALREADY if repeats(book, transition, job) else Answer.FENCED
     return Settled(job.id, answer, job.state)
 
 
-def _repeats(book: Book, transition: Transition, job: Job) -> bool:
+def repeats(book: Book, transition: Transition, job: Job) -> bool:
     """Whether the job's latest move was this very transition: same claim, same end, same failure.
 
     A rescue is not the owner's word, so an owner that wakes up later hears
@@ -87,6 +87,7 @@ def leave_gate(book: Book, before: Job, now: datetime) -> None:
 def _moved(job: Job, transition: Transition, now: datetime) -> Job:
     """The job after its move; each target keeps what is still true of it and drops the rest."""
     failure = transition.failure
+    reason = None if transition.reason is None else storable(transition.reason)
     moved = job._replace(
         state=transition.to,
         version=job.version + 1,
@@ -95,7 +96,7 @@ def _moved(job: Job, transition: Transition, now: datetime) -> Job:
         losses=job.losses + transition.lost,
         error_class=job.error_class if failure is None else failure.error_class.value,
         error_message=job.error_message if failure is None else failure.message,
-        reason=transition.reason,
+        reason=reason,
     )
     match transition.to:
         case State.COMPLETED | State.PARTIAL:
@@ -104,7 +105,7 @@ def _moved(job: Job, transition: Transition, now: datetime) -> Job:
             )
         case State.CANCELLED:
             # A worker that confirms a cancel need not repeat why somebody asked for it.
-            moved = _ended(moved, now)._replace(reason=transition.reason or job.reason)
+            moved = _ended(moved, now)._replace(reason=reason or job.reason)
         case State.DEAD:
             moved = _ended(moved, now)._replace(review=REVIEW_OPENS)
         case _:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -45,9 +44,8 @@ class Plan(NamedTuple):
 class Claims:
     """What one event loop knows of waiting work. All of it is a hint: the claim itself decides."""
 
-    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+    def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._clock = clock
         self._plain: dict[Pair, int] = {}
         self._gated: dict[Pair, int] = {}
         self._events = 0
@@ -58,7 +56,8 @@ class Claims:
         self._claim_no = random.randrange(1_000_000)  # noqa: S311 - only to tell claims apart
 
     def _tick(self) -> float:
-        return self._clock().timestamp() if self._clock else time.monotonic()
+        moved = self._connections.now()
+        return moved.timestamp() if moved else time.monotonic()
 
     def next_no(self) -> int:
         """A number for one claim, by which its jobs are found again if its answer is lost."""
@@ -79,7 +78,7 @@ class Claims:
     async def _look(self, connection: Connection) -> list[tuple[str, int, float, bool]]:
         began, event = self._tick(), self._events
         rows: list[tuple[str, int, float, bool]] = await (
-            await connection.execute(statement("pairs"), {"now": self._now()})
+            await connection.execute(statement("pairs"), {"now": self._connections.now()})
         ).fetchall()
         now = self._tick()
         self._look_at = now + max(LOOK_EVERY, (now - began) / SHARE)
@@ -127,7 +126,7 @@ class Claims:
         return fitting
 
     def received(self, plan: Plan, rows: Sequence[tuple[Any, ...]]) -> list[Job]:
-        """Turn rows into jobs, most urgent first, and raise the floors behind them."""
+        """Turn rows into jobs (they come most urgent first), and raise the floors behind them."""
         jobs = [claimed(row, plan.session) for row in rows]
         if plan.began is not None:
             now = time.monotonic()
@@ -136,7 +135,6 @@ class Claims:
             # Everything due was taken: begin at the beginning next time, and wait for a hint or a look.
             self._floors.clear()
             _forget(self._plain, plan.pairs, plan.event)
-        jobs.sort(key=_urgency)
         if len(jobs) == plan.wanted.limit:
             last = {(job.queue, job.priority): job for job in jobs}
             self._floors |= {pair: (job.run_at.isoformat(), job.id) for pair, job in last.items()}
@@ -181,17 +179,17 @@ class Claims:
                 "limit": wanted.limit - have,
                 "session": session,
                 "claim_no": claim_no,
-                "now": self._now(),
+                "now": self._connections.now(),
             }
             rows = await (await connection.execute(statement("claim_gated"), parameters)).fetchall()
-        return sorted((claimed(row, session) for row in rows), key=_urgency)
+        return [claimed(row, session) for row in rows]
 
     async def recover(self, connection: Connection, session: UUID, claim_no: int) -> list[Job]:
         """What a claim got whose answer was lost."""
         rows = await (
             await connection.execute(statement("recover_claim"), {"session": session, "claim_no": claim_no})
         ).fetchall()
-        return sorted((claimed(row, session) for row in rows), key=_urgency)
+        return [claimed(row, session) for row in rows]
 
     def _common(self, pairs: list[Pair], wanted: Wanted) -> dict[str, Any]:
         return {
@@ -199,11 +197,8 @@ class Claims:
             "priorities": integers([priority for _, priority in pairs]),
             "tasks": list(wanted.tasks) if wanted.tasks is not None else None,
             "tenant": wanted.tenant,
-            "now": self._now(),
+            "now": self._connections.now(),
         }
-
-    def _now(self) -> datetime | None:
-        return self._clock() if self._clock else None
 
 
 def _forget(known: dict[Pair, int], pairs: list[Pair], event: int) -> None:
@@ -211,7 +206,3 @@ def _forget(known: dict[Pair, int], pairs: list[Pair], event: int) -> None:
     for pair in pairs:
         if known.get(pair, event) <= event:
             known.pop(pair, None)
-
-
-# By priority, then run_at. Rows come in the order of their ids, and a sort leaves ties as they are.
-_urgency = itemgetter(Job._fields.index("priority"), Job._fields.index("run_at"))

@@ -42,12 +42,9 @@ HINT_PAUSE = 0.005
 class Enqueuer:
     """The enqueues of one event loop."""
 
-    def __init__(
-        self, connections: Connections, claims: Claims, clock: Callable[[], datetime] | None
-    ) -> None:
+    def __init__(self, connections: Connections, claims: Claims) -> None:
         self._connections = connections
         self._claims = claims
-        self._clock = clock
         self._waiting: list[tuple[NewJob, asyncio.Future[Enqueued]]] = []
         self._sender: asyncio.Task[None] | None = None
         self._hinted_at = 0.0
@@ -56,6 +53,8 @@ class Enqueuer:
         self._hinter: asyncio.Task[None] | None = None
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        if not jobs:
+            return []
         answers = await self._enqueue(jobs)
         for queue, priority, gated in _spots(jobs):
             self._claims.hint(queue, priority, gated=gated)
@@ -123,7 +122,7 @@ class Enqueuer:
         again = self._sent_before(jobs)
 
         async def call(connection: Connection, repeated: bool) -> None:
-            parameters = {"jobs": text, "now": self._now(), "hint": hint or repeated}
+            parameters = {"jobs": text, "now": self._connections.now(), "hint": hint or repeated}
             if not (repeated or again):
                 await connection.execute(statement("enqueue"), parameters)
                 return
@@ -144,7 +143,7 @@ class Enqueuer:
                 if repeated or again:
                     await self._insert_many(connection, jobs)
                 else:
-                    now = self._now() or await _server_time(connection)
+                    now = self._connections.now() or await _server_time(connection)
                     async with connection.cursor().copy(statement("copy")) as copy:
                         for start in range(0, len(jobs), COPY_CHUNK):
                             await copy.write(encoding.copy_lines(jobs[start : start + COPY_CHUNK], now))
@@ -159,7 +158,8 @@ class Enqueuer:
         waiting = iter(jobs)
         while chunk := list(islice(waiting, COPY_CHUNK)):
             await connection.execute(
-                statement("enqueue"), {"jobs": encoding.as_json(chunk), "now": self._now(), "hint": False}
+                statement("enqueue"),
+                {"jobs": encoding.as_json(chunk), "now": self._connections.now(), "hint": False},
             )
         await connection.execute(statement("undo_repeated"), {"ids": uuids(job.id for job in jobs)})
 
@@ -167,7 +167,9 @@ class Enqueuer:
         text = encoding.as_json(jobs)
 
         async def call(connection: Connection, _: bool) -> list[Enqueued]:
-            cursor = await connection.execute(statement("enqueue_keyed"), {"jobs": text, "now": self._now()})
+            cursor = await connection.execute(
+                statement("enqueue_keyed"), {"jobs": text, "now": self._connections.now()}
+            )
             rows: list[tuple[int, UUID, str]] = await cursor.fetchall()
             return [Enqueued(row[1], Stored(row[2])) for row in sorted(rows)]
 
@@ -226,9 +228,6 @@ class Enqueuer:
             if task is not None:
                 with suppress(Exception):
                     await task
-
-    def _now(self) -> datetime | None:
-        return self._clock() if self._clock else None
 
 
 def _spots(jobs: Sequence[NewJob]) -> set[Spot]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rota._core.actions import Audit, CancelRequest, Change, Removal
@@ -23,12 +21,9 @@ if TYPE_CHECKING:
 class Operators:
     """The operators' verbs on one event loop's connections."""
 
-    def __init__(
-        self, connections: Connections, settler: Settler, clock: Callable[[], datetime] | None
-    ) -> None:
+    def __init__(self, connections: Connections, settler: Settler) -> None:
         self._connections = connections
         self._settler = settler
-        self._clock = clock
 
     async def change(self, change: Change, audit: Audit) -> Settled:
         async def call(connection: Connection, _: bool) -> Settled:
@@ -51,7 +46,7 @@ class Operators:
                     "id": job.id,
                     "version": job.version,
                     "reason": None if reason is None else storable(reason),
-                    "now": self._now(),
+                    "now": self._connections.now(),
                 }
                 return await self._landed(connection, "request_cancel", parameters, change, State.RUNNING)
             case Removal(job):
@@ -65,21 +60,13 @@ class Operators:
             holder = await self._settler.rival(connection, job)
             if holder is not None:
                 raise NotUnique(job.unique_key, holder)
-            await connection.execute(
-                statement("take_key"),
-                {
-                    "id": job.id,
-                    "scope": job.unique_scope,
-                    "tenant": job.tenant or "",
-                    "key": f"{job.task}:{job.unique_key}",
-                },
-            )
+            await self._settler.take_key(connection, job)
         parameters = {
             "id": job.id,
             "version": job.version,
             "run_at": transition.run_at,
             "reason": None if transition.reason is None else storable(transition.reason),
-            "now": self._now(),
+            "now": self._connections.now(),
         }
         return await self._landed(connection, "revive", parameters, transition, State.PENDING)
 
@@ -105,7 +92,7 @@ class Operators:
         await connection.execute(
             statement("audit"),
             {
-                "now": self._now(),
+                "now": self._connections.now(),
                 "actor": storable(audit.actor),
                 "action": audit.action,
                 "id": audit.job_id,
@@ -114,6 +101,3 @@ class Operators:
                 "after": audit.after,
             },
         )
-
-    def _now(self) -> datetime | None:
-        return self._clock() if self._clock else None

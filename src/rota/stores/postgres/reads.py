@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -25,9 +25,8 @@ COUNT_CAP = 100_000
 class Reads:
     """The reading verbs on one event loop's connections."""
 
-    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+    def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._clock = clock
 
     async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
         rows = await self._rows("get", {"ids": uuids(job_ids)})
@@ -63,8 +62,9 @@ class Reads:
         ]
 
     async def now(self) -> datetime:
-        if self._clock:
-            return self._clock()
+        moved = self._connections.now()
+        if moved is not None:
+            return moved
 
         async def call(connection: Connection, _: bool) -> datetime:
             row = await (await connection.execute("SELECT now()")).fetchone()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 class Sessions:
     """The session verbs on one event loop's connections."""
 
-    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+    def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._clock = clock
 
     async def open(self, session: SessionStart, lease: float) -> None:
         parameters = {
@@ -34,7 +32,7 @@ class Sessions:
             "tasks": list(session.tasks),
             "code_version": session.code_version,
             "lease": lease,
-            "now": self._now(),
+            "now": self._connections.now(),
         }
 
         async def call(connection: Connection, _: bool) -> None:
@@ -49,7 +47,7 @@ class Sessions:
             "lease": lease,
             "ids": ids,
             "versions": integers(list(holding.values())),
-            "now": self._now(),
+            "now": self._connections.now(),
         }
 
         async def call(connection: Connection, _: bool) -> Beat:
@@ -58,7 +56,7 @@ class Sessions:
                 return Beat(alive=False)
             found: list[Job] = []
             if strays:
-                asked = {"session": session, "ids": ids, "now": self._now()}
+                asked = {"session": session, "ids": ids, "now": self._connections.now()}
                 rows = await (await connection.execute(statement("strays"), asked)).fetchall()
                 found = [claimed(stray, session) for stray in rows]
             return Beat(True, tuple(row[0]), tuple(row[1]), tuple(found))
@@ -68,13 +66,17 @@ class Sessions:
 
     async def end(self, session: UUID) -> None:
         async def call(connection: Connection, _: bool) -> None:
-            await connection.execute(statement("end_session"), {"session": session, "now": self._now()})
+            await connection.execute(
+                statement("end_session"), {"session": session, "now": self._connections.now()}
+            )
 
         await self._connections.run(call)
 
     async def end_expired(self) -> float | None:
         async def call(connection: Connection, _: bool) -> float | None:
-            row = await (await connection.execute(statement("end_expired"), {"now": self._now()})).fetchone()
+            row = await (
+                await connection.execute(statement("end_expired"), {"now": self._connections.now()})
+            ).fetchone()
             return None if row is None or row[0] is None else max(0.0, float(row[0]))
 
         return await self._connections.run(call)
@@ -88,10 +90,9 @@ class Sessions:
 
     async def records(self) -> list[SessionRecord]:
         async def call(connection: Connection, _: bool) -> list[SessionRecord]:
-            rows = await (await connection.execute(statement("sessions"), {"now": self._now()})).fetchall()
+            rows = await (
+                await connection.execute(statement("sessions"), {"now": self._connections.now()})
+            ).fetchall()
             return [SessionRecord._make((*row[:7], tuple(row[7]))) for row in rows]
 
         return await self._connections.run(call)
-
-    def _now(self) -> datetime | None:
-        return self._clock() if self._clock else None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -15,7 +14,6 @@ from rota._core.job import Job, Scope, State
 from rota._core.outcome import Transition
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.stores.postgres.claim import Claims
-from rota.stores.postgres.faults import missing_day
 from rota.stores.postgres.rows import integers, uuids
 from rota.stores.postgres.sqlfiles import statement
 
@@ -30,12 +28,9 @@ NOTHING: dict[str, Any] = {"queues": [], "priorities": "{}", "floors": [], "floo
 class Settler:
     """The settles of one event loop, fused with its claims where both are plain."""
 
-    def __init__(
-        self, connections: Connections, claims: Claims, clock: Callable[[], datetime] | None
-    ) -> None:
+    def __init__(self, connections: Connections, claims: Claims) -> None:
         self._connections = connections
         self._claims = claims
-        self._clock = clock
 
     async def settle(self, transitions: Sequence[Transition]) -> list[Settled]:
         return (await self._exchange(transitions, None, None))[0]
@@ -85,7 +80,9 @@ class Settler:
         if not plain:
             return await self._claims.claim(connection, *claim) if claim else []
         plan = self._claims.plan(*claim) if claim else None
-        rows = await self._complete(connection, transitions, plain, plan.parameters if plan else NOTHING)
+        refused: set[UUID] = set()
+        claimed = plan.parameters if plan else NOTHING
+        rows = await self._complete(connection, transitions, plain, claimed, refused)
         stale = {row[0] for row in rows if row[1] < 0}
         jobs = (
             self._claims.received(plan, [row for row in rows if row[1] >= 0] if stale else rows)
@@ -93,6 +90,9 @@ class Settler:
             else []
         )
         await self._answer(connection, transitions, plain, stale, answers)
+        for place in plain if refused else ():
+            if transitions[place].job.id in refused:
+                answers[place] = answers[place]._replace(state=State.DEAD)
         await self._ungate(connection, transitions, plain, answers)
         return jobs + await self._claims.claim_gated(connection, *claim, len(jobs)) if claim else jobs
 
@@ -102,6 +102,7 @@ class Settler:
         transitions: Sequence[Transition],
         places: list[int],
         claim: dict[str, Any],
+        refused: set[UUID],
     ) -> list[tuple[Any, ...]]:
         """Complete these and claim the next in one statement. A result that cannot be stored is found by halving."""
         jobs = [transitions[place].job for place in places]
@@ -114,16 +115,17 @@ class Settler:
             "ids": uuids(job.id for job in jobs),
             "versions": integers([job.version for job in jobs]),
             "results": "{" + results + "}" if results else None,
-            "now": self._now(),
+            "now": self._connections.now(),
         }
         try:
             return await self._sent(connection, "exchange", parameters)
         except psycopg.DataError as error:
             if len(places) == 1:
+                refused.add(transitions[places[0]].job.id)
                 return await self._unstorable(connection, transitions[places[0]], error)
             half = len(places) // 2
-            rows = await self._complete(connection, transitions, places[:half], NOTHING)
-            return rows + await self._complete(connection, transitions, places[half:], claim)
+            rows = await self._complete(connection, transitions, places[:half], NOTHING, refused)
+            return rows + await self._complete(connection, transitions, places[half:], claim, refused)
 
     async def _unstorable(
         self, connection: Connection, transition: Transition, error: psycopg.Error
@@ -151,13 +153,36 @@ class Settler:
             else:
                 kinds.setdefault(verb_of(transition), []).append(place)
         for verb, group in kinds.items():
-            landed = await self._apply(connection, verb, [transitions[place] for place in group])
+            await self._group(connection, verb, transitions, group, answers)
             if verb == "settle_waiting":
                 self._hint(transitions[place].job for place in group)
-            stale = {transitions[place].job.id for place in group} - landed
-            await self._answer(connection, transitions, group, stale, answers)
         if places:
             await self._ungate(connection, transitions, places, answers)
+
+    async def _group(
+        self,
+        connection: Connection,
+        verb: str,
+        transitions: Sequence[Transition],
+        group: list[int],
+        answers: dict[int, Settled],
+    ) -> None:
+        """One statement for one kind; what PostgreSQL refuses is found by halving, as in `_complete`."""
+        try:
+            landed = await self._apply(connection, verb, [transitions[place] for place in group])
+        except psycopg.DataError as error:
+            if len(group) == 1:
+                stale = {row[0] for row in await self._unstorable(connection, transitions[group[0]], error)}
+                await self._answer(connection, transitions, group, stale, answers)
+                if not stale:
+                    answers[group[0]] = answers[group[0]]._replace(state=State.DEAD)
+                return
+            half = len(group) // 2
+            await self._group(connection, verb, transitions, group[:half], answers)
+            await self._group(connection, verb, transitions, group[half:], answers)
+        else:
+            stale = {transitions[place].job.id for place in group} - landed
+            await self._answer(connection, transitions, group, stale, answers)
 
     def _hint(self, jobs: Iterable[Job]) -> None:
         """Our own event loop need not hear from the database what it did itself."""
@@ -170,33 +195,21 @@ class Settler:
             "rows": "[" + ",".join(map(_row, transitions)) + "]",
             "ids": uuids(transition.job.id for transition in transitions),
             "versions": integers([transition.job.version for transition in transitions]),
-            "now": self._now(),
+            "now": self._connections.now(),
         }
         return {row[0] for row in await self._sent(connection, verb, parameters)}
 
-    async def _sent(
-        self, connection: Connection, verb: str, parameters: dict[str, Any]
-    ) -> list[tuple[Any, ...]]:
-        try:
-            return await (await connection.execute(statement(verb), parameters)).fetchall()
-        except psycopg.errors.CheckViolation as error:
-            if not missing_day(error):
-                raise
-            # Nobody has made today's table yet (no worker ran for a week, or the clock jumped).
-            await connection.execute(statement("make_days"), {"now": self._now()})
-            return await (await connection.execute(statement(verb), parameters)).fetchall()
+    @staticmethod
+    async def _sent(connection: Connection, verb: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return await (await connection.execute(statement(verb), parameters)).fetchall()
 
     async def _retake(self, connection: Connection, transition: Transition) -> Settled:
         """Back to waiting with a unique key: only if no newer job has taken the key meanwhile."""
         job = transition.job
-        tenant, key = job.tenant or "", f"{job.task}:{job.unique_key}"
         async with connection.transaction():
             holder = await self.rival(connection, job)
             if holder is None:
-                await connection.execute(
-                    statement("take_key"),
-                    {"id": job.id, "scope": job.unique_scope, "tenant": tenant, "key": key},
-                )
+                await self.take_key(connection, job)
                 landed = await self._apply(connection, "settle_waiting", [transition])
             else:
                 transition = transition._replace(
@@ -212,7 +225,12 @@ class Settler:
 
     async def rival(self, connection: Connection, job: Job) -> UUID | None:
         """Lock the job's unique key; the other job that holds it, if one does. Inside a transaction."""
-        parameters = {"tenant": job.tenant or "", "key": f"{job.task}:{job.unique_key}", "now": self._now()}
+        parameters = {
+            "tenant": job.tenant or "",
+            "task": job.task,
+            "key": job.unique_key,
+            "now": self._connections.now(),
+        }
         row = await (await connection.execute(statement("lock_key"), parameters)).fetchone()
         assert row is not None
         holder, scope, in_window = row
@@ -225,6 +243,11 @@ class Settler:
             Scope.WINDOW: bool(in_window),
         }[Scope(scope or Scope.STARTED)]
         return holder if holds else None
+
+    async def take_key(self, connection: Connection, job: Job) -> None:
+        """Give the job the unique key that `rival` locked."""
+        parameters = {"id": job.id, "scope": job.unique_scope, "tenant": job.tenant or "", "task": job.task}
+        await connection.execute(statement("take_key"), parameters | {"key": job.unique_key})
 
     async def _answer(
         self,
@@ -272,21 +295,15 @@ class Settler:
             }
         )
         if gates:
-            await connection.execute(statement("ungate"), {"gates": gates, "now": self._now()})
+            await connection.execute(statement("ungate"), {"gates": gates, "now": self._connections.now()})
             self._hint(transitions[place].job for place in places if transitions[place].job.gate)
 
     async def change(self, connection: Connection, transition: Transition) -> Settled:
         """One transition inside a caller's transaction (an operator's)."""
         answers: dict[int, Settled] = {}
-        verb = verb_of(transition)
-        landed = await self._apply(connection, verb, [transition])
+        await self._special(connection, [transition], [0], answers)
         self._hint([transition.job])
-        await self._answer(connection, [transition], [0], set() if landed else {transition.job.id}, answers)
-        await self._ungate(connection, [transition], [0], answers)
         return answers[0]
-
-    def _now(self) -> datetime | None:
-        return self._clock() if self._clock else None
 
 
 def wants_key(transition: Transition) -> bool:

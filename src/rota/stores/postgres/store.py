@@ -78,18 +78,18 @@ class PostgresStore:
         self._desks: PerLoop[Desk] = PerLoop(self._make_desk)
 
     def _make_desk(self) -> Desk:
-        connections = Connections(self.url)
-        claims = Claims(connections, self._clock)
-        settler = Settler(connections, claims, self._clock)
+        connections = Connections(self.url, self._clock)
+        claims = Claims(connections)
+        settler = Settler(connections, claims)
         return Desk(
             connections,
-            Enqueuer(connections, claims, self._clock),
+            Enqueuer(connections, claims),
             claims,
             settler,
-            Sessions(connections, self._clock),
-            Reads(connections, self._clock),
-            Operators(connections, settler, self._clock),
-            Upkeep(connections, self._clock),
+            Sessions(connections),
+            Reads(connections),
+            Operators(connections, settler),
+            Upkeep(connections),
             Listener(connections, claims, self._listen_url),
         )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from psycopg import errors as pg
@@ -24,9 +23,8 @@ DAY = 86_400.0
 class Upkeep:
     """The upkeep verbs on one event loop's connections."""
 
-    def __init__(self, connections: Connections, clock: Callable[[], datetime] | None) -> None:
+    def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._clock = clock
 
     async def tidy(self, retention: Retention) -> Tidied:
         await self._count("make_days", {})
@@ -45,7 +43,7 @@ class Upkeep:
 
     async def _drop_days(self, connection: Connection, keep: float) -> int:
         """Detach without blocking anybody, then drop. A stopped janitor's half is finished by the next."""
-        asked = {"keep": keep, "now": self._now()}
+        asked = {"keep": keep, "now": self._connections.now()}
         dropped = 0
         for name, half_done in await (await connection.execute(statement("old_days"), asked)).fetchall():
             how = SQL("FINALIZE") if half_done else SQL("CONCURRENTLY")
@@ -63,7 +61,7 @@ class Upkeep:
         return dropped
 
     async def _delete_finished(self, connection: Connection, keep: float) -> None:
-        asked = {"keep": keep, "limit": BATCH, "now": self._now()}
+        asked = {"keep": keep, "limit": BATCH, "now": self._connections.now()}
         while (await connection.execute(statement("tidy_finished"), asked)).rowcount == BATCH:
             pass
 
@@ -98,18 +96,17 @@ class Upkeep:
         ]
 
         async def call(connection: Connection, _: bool) -> None:
-            await connection.execute(statement("publish"), {"tasks": json.dumps(rows), "now": self._now()})
+            await connection.execute(
+                statement("publish"), {"tasks": json.dumps(rows), "now": self._connections.now()}
+            )
 
         await self._connections.run(call)
 
     async def _count(self, verb: str, parameters: dict[str, float]) -> int:
         async def call(connection: Connection, _: bool) -> int:
             row = await (
-                await connection.execute(statement(verb), parameters | {"now": self._now()})
+                await connection.execute(statement(verb), parameters | {"now": self._connections.now()})
             ).fetchone()
             return int(row[0]) if row else 0
 
         return await self._connections.run(call, within=30.0)
-
-    def _now(self) -> datetime | None:
-        return self._clock() if self._clock else None

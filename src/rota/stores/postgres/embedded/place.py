@@ -96,7 +96,7 @@ class Place:
             self.check_home(home)
         files = home / "data"
         if not files.exists():
-            return Settled(home, account_for(home) if am_root() else None)
+            return Settled(home, self._lent(home) if am_root() else None)
         owner = account_of(files)
         if am_root() and owner.uid != 0:
             return Settled(home, owner)
@@ -132,6 +132,7 @@ class Place:
         import fcntl
 
         while (lock := self._try(START_LOCK)) is None:
+            self.make()  # if it was destroyed while we waited
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
                     f"another process has been starting or stopping the embedded PostgreSQL in {self.path} "
@@ -161,9 +162,7 @@ class Place:
             if am_root():
                 give(path, account_of(self.path))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(
-                os.fstat(lock), path.stat()
-            ):  # else removed with its directory while we waited
+            if path.stat().st_ino == os.fstat(lock).st_ino:  # else removed with its directory meanwhile
                 return lock
         except (BlockingIOError, FileNotFoundError):
             pass
@@ -188,12 +187,16 @@ class Place:
             home = Path(tempfile.mkdtemp(prefix="rota-server-")).resolve()
         home.chmod(0o755)
         (home / MADE_FOR).write_text(str(self.path))
-        if account_for(home) is None:
-            raise EmbeddedUnavailable(
-                f"PostgreSQL refuses to run as root, and no other user can reach {self.path} or {home}. "
-                f"Run Rota as a plain user. {ELSEWHERE}"
-            )
         return home
+
+    def _lent(self, home: Path) -> Account:
+        account = account_for(home)
+        if account is None:
+            raise EmbeddedUnavailable(
+                f"PostgreSQL refuses to run as root, and no other user can reach {home}, where the data of "
+                f"{self.path} would be. Run Rota as a plain user. {ELSEWHERE}"
+            )
+        return account
 
     def forsaken(self) -> list[Path]:
         """Homes elsewhere that were made for this very path, and that it no longer names."""

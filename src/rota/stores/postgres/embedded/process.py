@@ -94,31 +94,18 @@ class Postmaster:
         zombie of ours. It inherits the lock `alive`. The caller has made sure that no other one runs.
         """
         self.sweep()
-        sockets = self._make_sockets(account)
+        private = settings(
+            listen_addresses="",
+            unix_socket_directories=self._make_sockets(account),
+            unix_socket_permissions="0700",
+            logging_collector="off",
+        )
+        server = [str(binaries.program("postgres")), "-D", str(self.files), "-p", str(PORT), *private]
+        into_the_background = ["/bin/sh", "-c", '"$@" &', "sh", *server]
         log = self._open_log(account)
         try:
             begin = os.fstat(log).st_size
-            private = settings(
-                listen_addresses="",
-                unix_socket_directories=sockets,
-                unix_socket_permissions="0700",
-                logging_collector="off",
-            )
-            server: list[str | int | Path] = [
-                binaries.program("postgres"),
-                "-D",
-                self.files,
-                "-p",
-                PORT,
-                *private,
-            ]
-            run(
-                ["/bin/sh", "-c", '"$@" &', "sh", *server],
-                account=account,
-                alive=alive,
-                output=log,
-                detached=True,
-            )
+            run(into_the_background, account=account, alive=alive, output=log, detached=True)
         finally:
             os.close(log)
         return begin
@@ -187,7 +174,7 @@ class Postmaster:
 
 
 def run(
-    command: Sequence[str | int | Path],
+    command: Sequence[str | Path],
     *,
     account: Account | None,
     alive: int,

@@ -19,6 +19,11 @@ CREATE FUNCTION rota.hint(queue text, priority smallint, gated boolean) RETURNS 
     SELECT pg_notify('rota', CASE WHEN gated THEN 'g:' ELSE 'w:' END || priority || ':' || left(queue, 7000))
 $$;
 
+-- The name of a unique key among all tasks' keys; the length keeps `a:b` + `c` and `a` + `b:c` apart.
+CREATE FUNCTION rota.unique_name(task text, unique_key text) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT length(task) || ':' || task || ':' || unique_key
+$$;
+
 -- Store jobs, given as a JSON array of objects, with their keys; one answer a
 -- job: created, duplicate, conflict, replaced, rescheduled, merged or rejected.
 --
@@ -48,7 +53,7 @@ BEGIN
         SELECT DISTINCT k.kind, coalesce(j.value ->> 'tenant', '') AS tenant, k.key
         FROM jsonb_array_elements(enqueue_jobs.jobs) AS j,
              LATERAL (VALUES ('idempotency', j.value ->> 'key'),
-                             ('unique', (j.value ->> 'task') || ':' || (j.value ->> 'unique_key'))) AS k (kind, key)
+                             ('unique', rota.unique_name(j.value ->> 'task', j.value ->> 'unique_key'))) AS k (kind, key)
         WHERE k.key IS NOT NULL
         ORDER BY 1, 2, 3
     LOOP
@@ -89,7 +94,7 @@ BEGIN
         IF given ? 'unique_key' THEN
             SELECT k.job_id, k.scope, k.until INTO held FROM rota.keys k
             WHERE k.kind = 'unique' AND k.tenant = coalesce(given ->> 'tenant', '')
-              AND k.key = (given ->> 'task') || ':' || (given ->> 'unique_key');
+              AND k.key = rota.unique_name(given ->> 'task', given ->> 'unique_key');
             IF held.job_id IS NOT NULL THEN
                 SELECT j.id, j.state INTO holder FROM rota.jobs j WHERE j.id = held.job_id FOR UPDATE;
                 IF (held.scope = 'started' AND holder.state IN ('pending', 'blocked', 'held'))
@@ -147,7 +152,7 @@ BEGIN
             UPDATE rota.keys k SET job_id = new_job, scope = coalesce(given ->> 'unique_scope', 'started'),
                 until = moment + make_interval(secs => (given ->> 'unique_window')::float8)
             WHERE k.kind = 'unique' AND k.tenant = coalesce(given ->> 'tenant', '')
-              AND k.key = (given ->> 'task') || ':' || (given ->> 'unique_key');
+              AND k.key = rota.unique_name(given ->> 'task', given ->> 'unique_key');
         END IF;
 
         spot := concat_ws(':', given ? 'gate', coalesce(given ->> 'priority', '100'), coalesce(given ->> 'queue', 'default'));
@@ -230,9 +235,11 @@ BEGIN
         day := date_trunc('day', moment AT TIME ZONE 'UTC') + make_interval(days => step);
         name := 'finished_jobs_' || to_char(day, 'YYYYMMDD');
         IF to_regclass('rota.' || name) IS NULL THEN
-            -- One maker at a time; the second finds it made.
+            -- One maker at a time; the second finds it made. (It must look with a query of its own: what
+            -- to_regclass() remembers is older than the lock.)
             PERFORM pg_advisory_xact_lock(hashtextextended('rota.make_days', 0));
-            IF to_regclass('rota.' || name) IS NULL THEN
+            IF NOT EXISTS (SELECT FROM pg_class c
+                           WHERE c.relnamespace = 'rota'::regnamespace AND c.relname = name) THEN
                 EXECUTE format('CREATE TABLE rota.%I (LIKE rota.finished_jobs INCLUDING ALL)', name);
                 EXECUTE format('ALTER TABLE rota.finished_jobs ATTACH PARTITION rota.%I FOR VALUES FROM (%L) TO (%L)',
                     name, day AT TIME ZONE 'UTC', (day + interval '1 day') AT TIME ZONE 'UTC');

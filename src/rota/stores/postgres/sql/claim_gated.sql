@@ -33,4 +33,4 @@ WITH candidate AS (
         job.parent_id, job.tags, job.created_by, job.category, job.payload_version, job.headers::text, job.error_class,
         job.error_message
 )
-SELECT * FROM taken
+SELECT * FROM taken ORDER BY priority, run_at, id

@@ -61,3 +61,4 @@ SELECT stale.id, -stale.version, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM unnest(%(ids)s::uuid[], %(versions)s::integer[]) AS stale (id, version)
 WHERE stale.id NOT IN (SELECT kept.id FROM kept)
+ORDER BY 5, 11, 1

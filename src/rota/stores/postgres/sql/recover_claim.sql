@@ -8,3 +8,4 @@ SELECT
     job.error_message
 FROM rota.jobs AS job
 WHERE job.state = 'running' AND job.session_id = %(session)s AND job.claim_no = %(claim_no)s
+ORDER BY job.priority, job.run_at, job.id

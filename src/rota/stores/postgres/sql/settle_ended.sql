@@ -22,7 +22,8 @@ WITH given AS (
         snoozes, priority, attempt, max_attempts, losses + CASE WHEN given.lost THEN 1 ELSE 0 END, timeout, session_id,
         parent_id, given.superseded_by, given.state, task, queue, payload, tenant, subject, external_id, key,
         unique_key, unique_scope, gate, correlation_id, tags, created_by, category, payload_version, headers,
-        coalesce(given.error_class, gone.error_class), coalesce(given.message, gone.error_message),
+        CASE WHEN given.state <> 'partial' THEN coalesce(given.error_class, gone.error_class) END,
+        CASE WHEN given.state <> 'partial' THEN coalesce(given.message, gone.error_message) END,
         coalesce(given.reason, gone.reason), given.result
     FROM gone JOIN given ON given.id = gone.id
     RETURNING id

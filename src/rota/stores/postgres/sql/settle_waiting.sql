@@ -15,7 +15,7 @@ WITH given AS (
         attempt = coalesce(given.attempt, job.attempt), run_at = coalesce(given.run_at, job.run_at),
         snoozes = job.snoozes + CASE WHEN given.snoozed THEN 1 ELSE 0 END,
         losses = job.losses + CASE WHEN given.lost THEN 1 ELSE 0 END,
-        session_id = NULL, claim_no = NULL, parked = NULL, cancel_requested_at = NULL, reason = given.reason,
+        session_id = NULL, claim_no = NULL, parked = NULL, reason = given.reason,
         error_class = coalesce(given.error_class, job.error_class),
         error_message = coalesce(given.message, job.error_message),
         payload = coalesce(given.payload, job.payload), priority = coalesce(given.priority, job.priority),

@@ -1,5 +1,6 @@
 -- The truth about parked jobs: those at a gate that nobody is in go back on the
--- list, one a gate. Finds what a crash between settle and ungate left behind.
+-- list, one more a gate each time, because the first may be for a queue that
+-- nobody serves. Finds what a crash between settle and ungate left behind.
 -- Reads indexes jobs_at_gate (gate, priority, run_at, id) and jobs_in_gate (gate).
 WITH RECURSIVE gate AS (
     (SELECT c.gate FROM rota.jobs AS c WHERE c.state = 'pending' AND c.gate IS NOT NULL ORDER BY c.gate LIMIT 1)
@@ -17,8 +18,6 @@ WITH RECURSIVE gate AS (
             ORDER BY c.priority, c.run_at, c.id LIMIT 1
             FOR UPDATE OF c SKIP LOCKED) AS head
         WHERE NOT EXISTS (SELECT FROM rota.jobs AS inside WHERE inside.state = 'running' AND inside.gate = gate.gate)
-          AND NOT EXISTS (SELECT FROM rota.jobs AS open WHERE open.state = 'pending' AND open.gate = gate.gate
-                          AND open.parked IS NULL AND open.run_at <= coalesce(%(now)s::timestamptz, now()))
     ))
     RETURNING job.queue, job.priority
 ), hinted AS (

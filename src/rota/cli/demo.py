@@ -1,0 +1,248 @@
+"""`rota demo`: a finite tour on a server of its own, and then whatever you like."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shlex
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from rota.cli.commands import Call, Command, with_call
+from rota.cli.exits import Refused
+from rota.cli.tour import Progress, Tour, define_tasks, line
+from rota.cli.words import many, span
+
+if TYPE_CHECKING:
+    from rota.app import Rota
+    from rota.stores.postgres.embedded import EmbeddedServer
+    from rota.worker import Worker
+
+LONGEST = 25.0
+LOOK_EVERY = 0.2
+SAY_EVERY = 1.0
+Show: TypeAlias = Callable[[Sequence[Progress], float], None]
+HEADERS = ("task", "jobs", "done", "retried", "dead", "cancelled", "p50 wait", "p50 run")
+
+
+@click.command(
+    "demo",
+    cls=Command,
+    examples=("rota demo", "rota demo --dir /tmp/rota-demo", "rota demo --json | jq .tasks"),
+)
+@click.option(
+    "--dir", "directory", type=click.Path(file_okay=False), help="Where the demo's server keeps its files."
+)
+@with_call
+def demo(call: Call, directory: str | None) -> None:
+    """Take the tour: a server, a worker and a lively mix of jobs.
+
+    About ten seconds. On a terminal it stays up afterwards, so that you can try commands beside it, until Ctrl-C.
+    """
+    from rota.app import Rota
+    from rota.config import Settings
+    from rota.stores.postgres.embedded import EmbeddedServer
+
+    if call.url is not None:
+        raise click.UsageError(
+            "the demo has a server of its own; leave --url out, or choose its place with --dir."
+        )
+    logging.getLogger("rota").setLevel(logging.CRITICAL)  # failures are part of the show
+    place = Path(directory).absolute() if directory else _place()
+    server = EmbeddedServer(place)
+    ran_before = server.running()
+    _start(call, server)
+    url = f"embedded:{place}"
+    app = Rota(settings=Settings.load(url=url, app=None))
+    define_tasks(app)
+    try:
+        asyncio.run(_show(call, app, url))
+    finally:
+        if not ran_before:
+            server.stop()
+
+
+def _place() -> Path:
+    """The demo's own directory below the user's data, or a passing one where there is no such place."""
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    place = home / "rota" / "demo"
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if os.access(place.parent, os.W_OK):
+            return place
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="rota-demo-")) / "server"
+
+
+def _start(call: Call, server: EmbeddedServer) -> None:
+    began = time.monotonic()
+    call.output.words(f"Starting PostgreSQL in {server.path} …")
+    server.start()
+    call.output.words(f"PostgreSQL {server.version()} is ready ({span(time.monotonic() - began)}).")
+
+
+async def _show(call: Call, app: Rota, url: str) -> None:
+    from rota.admin import Admin
+    from rota.worker import Worker
+
+    await app.migrate()
+    worker = Worker(app)
+    stop = _on_signals(worker)
+    working = asyncio.create_task(worker.run())
+    try:
+        await worker.ready()
+        call.output.words(f"Worker: {sum(lane.slots for lane in worker.lanes)} slots.")
+        tour = Tour(app, Admin(app.store, actor="rota demo"), f"demo-{int(time.time())}")
+        jobs = await tour.enqueue()
+        call.output.words(
+            f"{many(jobs, 'job')} enqueued, {many(tour.duplicates, 'duplicate')} recognised by key."
+        )
+        await _follow(call, tour, stop)
+        _sum_up(call, await tour.look(), tour)
+        _next_steps(call, url)
+        if call.output.terminal and not stop.is_set():
+            call.output.words("\nThe worker stays up for you to try these. Stop with Ctrl-C.")
+            await stop.wait()
+    finally:
+        worker.stop(now=True)
+        await working
+        await app.close()
+
+
+def _on_signals(worker: Worker) -> asyncio.Event:
+    """Ctrl-C ends the demo in order, whatever it is doing."""
+    stop = asyncio.Event()
+
+    def end() -> None:
+        stop.set()
+        worker.stop(now=worker.stopping)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # not the main thread
+            asyncio.get_running_loop().add_signal_handler(number, end)
+    return stop
+
+
+async def _follow(call: Call, tour: Tour, stop: asyncio.Event) -> None:
+    """Show the tour until all its jobs have ended."""
+    draw = _live(call) if call.output.terminal else _lines(call)
+    with draw as show:
+        while not stop.is_set():
+            await tour.cancel_the_long_one()
+            seen = await tour.look()
+            passed = time.monotonic() - tour.started
+            show(seen, passed)
+            if all(one.ended == one.jobs for one in seen):
+                return
+            if passed > LONGEST:
+                raise Refused(
+                    f"the tour did not end within {LONGEST:g} s ({line(seen, passed).strip()}). "
+                    "This machine may be very busy: try again."
+                )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY):
+                    await stop.wait()
+
+
+@contextmanager
+def _lines(call: Call) -> Iterator[Show]:
+    """A line a second, for pipes and logs."""
+    next_at = 0.0
+
+    def show(seen: Sequence[Progress], passed: float) -> None:
+        nonlocal next_at
+        if passed >= next_at or all(one.ended == one.jobs for one in seen):
+            next_at = passed + SAY_EVERY
+            call.output.words(line(seen, passed))
+
+    yield show
+
+
+@contextmanager
+def _live(call: Call) -> Iterator[Show]:
+    """A bar a task, redrawn in place."""
+    from rich.live import Live
+
+    with Live(console=call.output.console(), refresh_per_second=8, transient=True) as live:
+        yield lambda seen, passed: live.update(_bars(seen, passed), refresh=True)
+
+
+def _bars(seen: Sequence[Progress], passed: float) -> Any:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for one in seen:
+        words = [
+            (f"{number} {word}", style)
+            for number, word, style in (
+                (one.running, "running", "cyan"),
+                (one.retrying, "retrying", "yellow"),
+                (one.scheduled, "scheduled", "blue"),
+                (one.dead, "dead", "bold red"),
+                (one.cancelled, "cancelled", "dim"),
+            )
+            if number
+        ]
+        notes = Text(", ").join(Text(text, style) for text, style in words)
+        bar = ProgressBar(one.jobs, one.ended, width=30, complete_style="cyan", finished_style="green")
+        table.add_row(Text(one.task), bar, Text(f"{one.ended}/{one.jobs}", justify="right"), notes)
+    table.add_row(Text(f"{passed:.1f} s", "dim"))
+    return table
+
+
+def _sum_up(call: Call, seen: Sequence[Progress], tour: Tour) -> None:
+    rows = [
+        (
+            one.task,
+            one.jobs,
+            one.done,
+            one.retried,
+            one.dead,
+            one.cancelled,
+            _length(one.wait),
+            _length(one.run),
+        )
+        for one in seen
+    ]
+    if call.output.as_json:
+        tasks = [
+            {"task": one.task, "jobs": one.jobs, "done": one.done, "retried": one.retried, "dead": one.dead}
+            | {"cancelled": one.cancelled, "wait_p50": one.wait, "run_p50": one.run}
+            for one in seen
+        ]
+        call.output.value({"tasks": tasks, "duplicates": tour.duplicates, "correlation": tour.name})
+        return
+    call.output.words()
+    call.output.columns(HEADERS, rows)
+    call.output.words(
+        "\nWhat you saw: failed payments were retried until they went through, the broken feed is dead and waits for "
+        f"you, the reminder came on time, the order was placed once ({many(tour.duplicates, 'duplicate')} recognised), "
+        "and the endless computation was cancelled."
+    )
+
+
+def _length(seconds: float | None) -> str:
+    return "-" if seconds is None else span(seconds)
+
+
+def _next_steps(call: Call, url: str) -> None:
+    at = f"--url {shlex.quote(url)}"
+    call.output.words(
+        "\nTry next:\n"
+        f"  rota jobs list {at}\n"
+        f"  rota jobs list --state dead {at}\n"
+        f"  rota jobs retry --task import_feed {at}\n"
+        f"  rota doctor {at}\n"
+        "  rota init && rota dev        begin an app of your own"
+    )

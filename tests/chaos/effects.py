@@ -1,0 +1,97 @@
+"""The effect log: what handlers really did, written by them to a file that knows nothing of the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from rota import current_job
+
+
+class Effect(NamedTuple):
+    """One execution of one job, from its first line to its last."""
+
+    key: str
+    job: str
+    fence: int
+    """The job's version at its claim: no two executions of a job share it."""
+    attempt: int
+    pid: int
+    start: float
+    """Wall time; the store's server runs on the same machine and so by the same clock."""
+    end: float | None = None
+    """None: the last line is missing, so the process died in between."""
+    how: str | None = None
+    """returned, cancelled, or the name of what it raised."""
+    group: str | None = None
+    """The serial text that it ran under."""
+
+
+class Effects:
+    """Appends lines; one write a line with O_APPEND, so lines of many processes never mix."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    @contextmanager
+    def recorded(self, key: str, group: str | None = None) -> Iterator[None]:
+        """Around a handler's whole body."""
+        self._write("start", key, group=group)
+        how = "returned"
+        try:
+            yield
+        except asyncio.CancelledError:
+            how = "cancelled"
+            raise
+        except BaseException as error:
+            how = type(error).__name__
+            raise
+        finally:
+            self._write("end", key, how=how)
+
+    def _write(self, what: str, key: str, **more: str | None) -> None:
+        job = current_job()
+        line = {
+            "what": what,
+            "key": key,
+            "job": str(job.id),
+            "fence": job.fence,
+            "attempt": job.attempt,
+            "pid": os.getpid(),
+            "wall": time.time(),
+            "monotonic": time.monotonic(),
+            **more,
+        }
+        os.write(self._file, (json.dumps(line) + "\n").encode())
+
+
+def read_effects(path: Path) -> list[Effect]:
+    """Every execution, in the order of their beginning. A second start of one claim is a record of its own."""
+    if not path.exists():
+        return []
+    found: list[Effect] = []
+    running: dict[tuple[str, int, int], int] = {}
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        claim = line["job"], line["fence"], line["pid"]
+        if line["what"] == "start":
+            running[claim] = len(found)
+            found.append(
+                Effect(
+                    *(line[name] for name in ("key", "job", "fence", "attempt", "pid", "wall")),
+                    group=line["group"],
+                )
+            )
+        else:
+            place = running.pop(claim)
+            found[place] = found[place]._replace(end=line["wall"], how=line["how"])
+    return found

@@ -1,0 +1,123 @@
+"""All records of one run side by side, and the story that they tell of one job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import NamedTuple
+
+from chaos.effects import Effect
+from chaos.facts import Life, Row, Samples, Tables, Tried
+from chaos.fleet import Death, Freeze
+from chaos.journal import Entry
+
+NEVER = float("inf")
+
+
+class Limits(NamedTuple):
+    """How much one run may use."""
+
+    connections: int = 100
+    notifications: float = 0.25
+    memory: int = 400_000_000
+
+
+class Evidence:
+    """What the journal, the effect log, the tables, the sampler and the supervisor say."""
+
+    def __init__(
+        self,
+        entries: list[Entry],
+        effects: list[Effect],
+        tables: Tables,
+        *,
+        samples: Samples | None = None,
+        deaths: list[Death] | None = None,
+        freezes: list[Freeze] | None = None,
+        orphans: list[int] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.entries, self.effects, self.tables = entries, effects, tables
+        self.samples = samples or Samples([], [], [])
+        self.deaths, self.freezes, self.orphans = deaths or [], freezes or [], orphans or []
+        self.limits = limits or Limits()
+
+    @cached_property
+    def rows(self) -> dict[str, list[Row]]:
+        """The stored jobs by the key in their payload."""
+        found: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self.tables.rows:
+            found[row.key].append(row)
+        return found
+
+    @cached_property
+    def runs(self) -> dict[str, list[Effect]]:
+        """The executions by job, in the order of their claims."""
+        found: defaultdict[str, list[Effect]] = defaultdict(list)
+        for effect in self.effects:
+            found[effect.job].append(effect)
+        return {job: sorted(effects, key=lambda effect: effect.fence) for job, effects in found.items()}
+
+    @cached_property
+    def tried(self) -> dict[tuple[str, int], Tried]:
+        """The stored attempts that did not succeed, by job and version at the claim."""
+        return {(tried.job, tried.fence): tried for tried in self.tables.tried}
+
+    @cached_property
+    def lives(self) -> dict[str, Life]:
+        return {life.session: life for life in self.tables.lives}
+
+    @cached_property
+    def _died(self) -> dict[int, Death]:
+        return {death.pid: death for death in self.deaths}
+
+    def ended(self, effect: Effect) -> float:
+        """When an execution was over at the latest: its last line, or the end of its process."""
+        if effect.end is not None:
+            return effect.end
+        death = self._died.get(effect.pid)
+        return NEVER if death is None else death.at
+
+    def killed(self, effect: Effect) -> bool:
+        """Whether its process was ended by us, by force, after it had begun."""
+        death = self._died.get(effect.pid)
+        return death is not None and death.wanted and death.code < 0 and death.at >= effect.start
+
+    def stopped(self, effect: Effect) -> bool:
+        """Whether its process was asked to end, gracefully."""
+        death = self._died.get(effect.pid)
+        return death is not None and death.wanted and death.code >= 0
+
+    def frozen(self, effect: Effect, until: float) -> bool:
+        """Whether its process stood still at some time between its start and `until`."""
+        return any(
+            freeze.pid == effect.pid and freeze.begin <= until and freeze.end >= effect.start
+            for freeze in self.freezes
+        )
+
+    def lapsed(self, effect: Effect, at: float) -> bool:
+        """Whether the lease that an execution ran under was past at a moment, by the store's clock."""
+        tried = self.tried.get((effect.job, effect.fence))
+        life = self.lives.get(tried.session or "") if tried else None
+        return life is not None and life.lease_until <= at + 0.001  # one millisecond: two clock readings
+
+    def history(self, key: str) -> list[str]:
+        """Everything known of one job, in the order of time."""
+        lines = [f"journal   {entry}" for entry in self.entries if entry.key == key]
+        jobs = {row.job for row in self.rows.get(key, [])} | {e.job for e in self.effects if e.key == key}
+        jobs |= {entry.job for entry in self.entries if entry.key == key and entry.job}
+        told: list[tuple[float, str]] = []
+        for effect in (effect for effect in self.effects if effect.job in jobs):
+            told.append((effect.start, f"start     pid {effect.pid} fence {effect.fence} attempt {effect.attempt}"))
+            if effect.end is not None:
+                told.append((effect.end, f"end       pid {effect.pid} fence {effect.fence} {effect.how}"))
+        pids = {effect.pid for effect in self.effects if effect.job in jobs}
+        told += [(d.at, f"death     pid {d.pid} code {d.code}") for d in self.deaths if d.pid in pids]
+        told += [(f.begin, f"freeze    pid {f.pid} for {f.end - f.begin:.2f} s") for f in self.freezes if f.pid in pids]
+        for tried in (tried for tried in self.tables.tried if tried.job in jobs):
+            told.append((tried.end, f"attempt   {tried.attempt} fence {tried.fence} {tried.outcome}: {tried.error_class}"))
+            life = self.lives.get(tried.session or "")
+            if life is not None:
+                told.append((life.lease_until, f"lease     of fence {tried.fence} past (session {life.session})"))
+        lines += [f"{at:.3f} {what}" for at, what in sorted(told)]
+        return lines + [f"stored    {row}" for row in self.rows.get(key, [])]

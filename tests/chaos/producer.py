@@ -1,0 +1,118 @@
+"""One producer process: enqueues as it was told and keeps a journal. `python -m chaos.producer '{"mode": …}'`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chaos.journal import Journal
+from chaos.tasks import app, flaky, in_line, threaded, work
+from rota import RotaError
+
+
+class Order(NamedTuple):
+    """What a producer is told to do."""
+
+    name: str
+    """Unique among the producers of a run: keys begin with it."""
+    mode: str
+    """single, together, bulk or keyed."""
+    count: int
+    ms: int = 5
+    """About how long each job takes."""
+    batch: int = 20
+    """Jobs in one go, where the mode has goes."""
+    mix: bool = False
+    """Whether some jobs run in threads, fail at first, or stand in line."""
+    pause: float = 0.0
+    """Seconds between two goes."""
+    seed: int = 0
+    patience: float = 60.0
+    """Seconds that a keyed enqueue is repeated before the producer gives up."""
+
+
+class Producer:
+    def __init__(self, order: Order, journal: Journal) -> None:
+        self._order, self._journal = order, journal
+        self._dice = random.Random(f"{order.seed}/{order.name}")
+
+    async def run(self) -> None:
+        order = self._order
+        numbers = range(order.count)
+        size = 1 if order.mode == "single" else order.batch
+        for start in range(0, order.count, size):
+            keys = [f"{order.name}-{number}" for number in numbers[start : start + size]]
+            self._journal.intend(keys)
+            await getattr(self, f"_{order.mode}")(keys)
+            await asyncio.sleep(order.pause * self._dice.uniform(0.5, 1.5))
+
+    async def _single(self, keys: list[str]) -> None:
+        for key in keys:
+            await self._once(key, self._enqueue(key))
+
+    async def _together(self, keys: list[str]) -> None:
+        """All at once: they travel in one statement."""
+        await asyncio.gather(*(self._once(key, self._enqueue(key)) for key in keys))
+
+    async def _bulk(self, keys: list[str]) -> None:
+        try:
+            handles = await work.enqueue_many([{"key": key, "ms": self._ms()} for key in keys])
+        except RotaError as error:
+            self._journal.refuse(keys, error)
+        else:
+            self._journal.ack({key: str(handle.id) for key, handle in zip(keys, handles, strict=True)})
+
+    async def _keyed(self, keys: list[str]) -> None:
+        """With an idempotency key an enqueue may be repeated until it is acknowledged."""
+        await asyncio.gather(*(self._until_acked(key, self._ms()) for key in keys))
+
+    async def _until_acked(self, key: str, ms: int) -> None:
+        give_up = time.monotonic() + self._order.patience
+        while not await self._once(key, work.using(key=key).enqueue(key, ms)):
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"{key} was not acknowledged in {self._order.patience:g} s")
+            await asyncio.sleep(0.05)
+
+    async def _once(self, key: str, enqueueing: Awaitable[Any]) -> bool:
+        try:
+            handle = await enqueueing
+        except RotaError as error:
+            self._journal.refuse([key], error)
+            return False
+        self._journal.ack({key: str(handle.id)})
+        return True
+
+    def _enqueue(self, key: str) -> Awaitable[Any]:
+        ms = self._ms()
+        match self._dice.random() if self._order.mix else 1.0:
+            case chance if chance < 0.1:
+                return threaded.enqueue(key, ms)
+            case chance if chance < 0.2:
+                return flaky.enqueue(key, ms)
+            case chance if chance < 0.3:
+                return in_line.enqueue(key, ms, group=f"group-{self._dice.randrange(4)}")
+            case _:
+                return work.enqueue(key, ms)
+
+    def _ms(self) -> int:
+        return round(self._order.ms * self._dice.uniform(0.5, 1.5))
+
+
+async def main(order: Order) -> None:
+    journal = Journal(Path(os.environ["CHAOS_JOURNAL"]))
+    try:
+        await Producer(order, journal).run()
+    finally:
+        await app.close()
+        journal.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Order(**json.loads(sys.argv[1]))))

@@ -1,0 +1,60 @@
+"""The app that chaos runs: small tasks that do nothing but write down that they ran. Settings come from ROTA_*."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from chaos.effects import Effects
+from rota import Retry, Rota, current_job
+
+app = Rota()
+effects = Effects(Path(os.environ["CHAOS_EFFECTS"]))
+
+# Attempts enough that no job dies of bad luck: a death in a chaos run is always a finding.
+OFTEN = Retry(attempts=200, base=0.05, cap=1.0)
+
+
+class Planned(Exception):
+    """A failure that belongs to the plan."""
+
+
+def _answer(key: str) -> dict[str, str | int]:
+    job = current_job()
+    return {"key": key, "fence": job.fence, "pid": os.getpid()}
+
+
+@app.task(retry=OFTEN)
+async def work(key: str, ms: int) -> dict[str, str | int]:
+    """The usual job: waits on the event loop."""
+    with effects.recorded(key):
+        await asyncio.sleep(ms / 1000)
+    return _answer(key)
+
+
+@app.task(retry=OFTEN)
+def threaded(key: str, ms: int) -> dict[str, str | int]:
+    """Waits in a thread, where nothing can stop it."""
+    with effects.recorded(key):
+        time.sleep(ms / 1000)
+    return _answer(key)
+
+
+@app.task(retry=OFTEN)
+async def flaky(key: str, ms: int) -> dict[str, str | int]:
+    """Fails at first."""
+    with effects.recorded(key):
+        await asyncio.sleep(ms / 1000)
+        if current_job().attempt == 1:
+            raise Planned("the first attempt fails by plan")
+    return _answer(key)
+
+
+@app.task(retry=OFTEN, serial="group")
+async def in_line(key: str, ms: int, group: str) -> dict[str, str | int]:
+    """One at a time within its group."""
+    with effects.recorded(key, group):
+        await asyncio.sleep(ms / 1000)
+    return _answer(key)

@@ -1,0 +1,94 @@
+"""The log of a worker process."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from build import a_stored_job
+from rota.cli import logs
+from rota.config import Settings
+from rota.current import RunningJob, running
+
+
+@pytest.fixture
+def quiet_root(monkeypatch):
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    level = root.level
+    yield root
+    root.setLevel(level)
+
+
+def record(message="said", **extra):
+    made = logging.makeLogRecord(
+        {"name": "shop", "levelno": logging.INFO, "levelname": "INFO", "msg": message}
+    )
+    made.__dict__.update(extra)
+    return made
+
+
+@pytest.fixture
+def in_a_job():
+    job = a_stored_job(task="greet", correlation_id="order-7")
+    token = running.set(RunningJob(job))
+    yield job
+    running.reset(token)
+
+
+def test_a_line_of_words_names_the_job_that_speaks(in_a_job):
+    line = logs.Words().format(record())
+
+    assert line.endswith(f" shop [greet {in_a_job.id}]: said")
+
+
+def test_outside_a_job_a_line_names_none():
+    assert logs.Words().format(record()).endswith(" shop: said")
+
+
+def test_a_warning_is_marked_and_an_error_brings_its_stack():
+    try:
+        raise ValueError("boom")
+    except ValueError as error:
+        bad = record(
+            levelno=logging.ERROR, levelname="ERROR", exc_info=(type(error), error, error.__traceback__)
+        )
+
+    line = logs.Words().format(bad)
+
+    assert " error shop: said\nTraceback" in line
+    assert line.endswith("ValueError: boom")
+
+
+def test_a_json_line_has_the_job_and_what_the_caller_added(in_a_job):
+    line = json.loads(logs.JsonLines().format(record(order=7)))
+
+    assert (line["message"], line["level"], line["logger"], line["order"]) == ("said", "info", "shop", 7)
+    assert (line["job_id"], line["task"], line["correlation_id"]) == (str(in_a_job.id), "greet", "order-7")
+
+
+@pytest.mark.parametrize(
+    ("settings", "formatter"),
+    [
+        ({}, logs.Words),
+        ({"log_format": "json"}, logs.JsonLines),
+        ({"env": "production"}, logs.JsonLines),
+        ({"env": "production", "log_format": "text"}, logs.Words),
+    ],
+)
+def test_machines_get_json_in_production_and_on_request(quiet_root, settings, formatter):
+    logs.configure(Settings.load(**settings), verbose=False)
+
+    assert isinstance(quiet_root.handlers[0].formatter, formatter)
+    assert quiet_root.level == logging.INFO
+
+
+def test_logging_that_the_app_has_set_up_is_left_alone(quiet_root):
+    own = logging.NullHandler()
+    quiet_root.addHandler(own)
+
+    logs.configure(Settings.load(), verbose=True)
+
+    assert quiet_root.handlers == [own]

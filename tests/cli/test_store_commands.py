@@ -1,0 +1,141 @@
+"""`rota migrate` and `rota db`: the schema and the server under it."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+import pytest
+
+
+def test_migrate_applies_what_is_missing_once(rota, bare):
+    first = rota("migrate", "--url", bare)
+    second = rota("migrate", "--url", bare)
+
+    assert first.code == second.code == 0
+    assert first.lines[0] == "0001_engine"
+    assert first.err.endswith("applied.\n")
+    assert (second.out, second.err) == ("", "The schema is up to date already.\n")
+
+
+def test_check_is_exit_1_while_something_is_pending_and_changes_nothing(rota, bare):
+    before = rota("migrate", "--check", "--url", bare, "--json")
+    again = rota("migrate", "--check", "--url", bare)
+    rota("migrate", "--url", bare)
+    after = rota("migrate", "--check", "--url", bare)
+
+    assert (before.code, again.code, after.code) == (1, 1, 0)
+    assert json.loads(before.out)[0] == {"pending": "0001_engine"}
+    assert again.err.endswith("pending. Run `rota migrate`.\n")
+    assert (after.out, after.err) == ("", "The schema is up to date.\n")
+
+
+def test_the_sql_needs_no_database_and_makes_the_same_schema(rota, bare, monkeypatch):
+    monkeypatch.setenv("ROTA_URL", "postgresql://127.0.0.1:1/none")
+    script = rota("migrate", "--sql")
+
+    with psycopg.connect(bare, autocommit=True) as connection:
+        connection.execute(script.out)
+
+    assert (script.code, script.err) == (0, "")
+    assert rota("migrate", "--check", "--url", bare).code == 0
+    assert rota("jobs", "list", "--url", bare).code == 4
+
+
+def test_the_pending_sql_is_what_this_database_lacks(rota, bare):
+    lacking = rota("migrate", "--sql", "--pending", "--url", bare)
+    rota("migrate", "--url", bare)
+    none = rota("migrate", "--sql", "--pending", "--url", bare)
+
+    assert "CREATE TABLE rota.jobs" in lacking.out
+    assert (none.code, none.out, none.err) == (0, "", "The schema is up to date; there is no SQL to run.\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--sql", "--check"], "--check and --sql were both given; choose one."),
+        (["--pending"], "--pending needs --sql."),
+    ],
+)
+def test_options_of_migrate_that_contradict_each_other_are_usage_errors(rota, options, words):
+    said = rota("migrate", *options)
+
+    assert said.code == 2
+    assert words in said.err
+
+
+def test_migrating_an_unreachable_database_is_exit_3(rota):
+    assert rota("migrate", "--url", "postgresql://127.0.0.1:1/none").code == 3
+
+
+@pytest.mark.slow
+def test_the_embedded_server_is_started_used_dumped_and_stopped(rota, process, embedded, tmp_path):
+    url = embedded
+
+    off = rota("db", "status", "--url", url)
+    start = rota("db", "start", "--url", url)
+    again = rota("db", "start", "--url", url, "--json")
+    status = rota("db", "status", "--url", url, "--json")
+    path = rota("db", "path", "--url", url)
+    listed = rota("jobs", "list", "--url", url)
+    query = process("db", "psql", "--url", url, "--", "-tAc", "SELECT count(*) FROM rota.jobs")
+    broken = process("db", "psql", "--url", url, "--", "-c", "SELECT nonsense")
+    dump = process("db", "dump", "--url", url)
+    stop = rota("db", "stop", "--url", url)
+    stopped = rota("db", "stop", "--url", url)
+
+    assert off.code == 1
+    assert "It is not running; start it with `rota db start`." in off.err
+    assert start.out.startswith("postgresql://")
+    assert f" is running in {tmp_path}/server." in start.err
+    assert json.loads(again.out) == {"url": start.out.strip()}
+    assert "was running already" in again.err
+    assert json.loads(status.out)["running"] is True
+    assert path.out == json.loads(status.out)["data"] + "\n"
+    assert (listed.code, listed.err) == (4, "No job matches.\n")
+    assert (query.code, query.out) == (0, "0\n")
+    assert broken.code == 1
+    assert "CREATE TABLE rota.jobs" in dump.out
+    assert (stop.code, stop.err) == (0, f"Stopped the server in {tmp_path}/server.\n")
+    assert (stopped.code, stopped.err) == (4, f"No server runs in {tmp_path}/server.\n")
+
+
+@pytest.mark.parametrize("verb", ["start", "stop", "status", "path"])
+def test_a_server_that_is_not_embedded_is_not_ours_to_start_or_stop(rota, verb):
+    said = rota("db", verb, "--url", "postgresql://ann:secret@db/shop")
+
+    assert said.code == 2
+    assert said.err == (
+        "rota: the store is postgresql://ann:***@db/shop (from argument), which is no embedded server. "
+        "Name one with --url embedded: or --url embedded:PATH.\n"
+    )
+
+
+def test_psql_gets_the_password_by_the_environment(rota, tmp_path, monkeypatch):
+    program = tmp_path / "psql"
+    program.write_text('#!/bin/sh\necho "$@ [$PGPASSWORD]" > said\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    rota("db", "psql", "--url", "postgresql://ann:se%40cret@db/shop", "--", "-c", "SELECT 1")
+
+    assert (tmp_path / "said").read_text() == "postgresql://ann@db/shop -c SELECT 1 [se@cret]\n"
+
+
+def test_without_the_client_programs_psql_says_what_to_install(rota, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+
+    said = rota("db", "psql", "--url", "postgresql://db/shop")
+
+    assert said.code == 1
+    assert (
+        "psql is not installed here. Install the PostgreSQL client programs (postgresql-client)." in said.err
+    )
+
+
+def test_the_memory_store_has_no_database_for_psql(rota):
+    said = rota("db", "psql", "--url", "memory://")
+
+    assert said.code == 2
+    assert "the memory store has no database for psql." in said.err

@@ -1,0 +1,243 @@
+"""`rota worker` and `rota dev`: real processes on a real database."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rota._core.job import State
+from rota.cli.draining import Scope, left
+
+
+class Process:
+    """A command that runs on; what it says is collected in a file."""
+
+    def __init__(self, tmp_path, *arguments):
+        self.log = tmp_path / f"said-{time.monotonic_ns()}"
+        with self.log.open("w") as said:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "rota.cli", *arguments],
+                stdout=said,
+                stderr=said,
+                stdin=subprocess.DEVNULL,
+            )
+
+    @property
+    def said(self):
+        return self.log.read_text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()
+
+
+def eventually(truth, within=30.0):
+    end = time.monotonic() + within
+    while not truth():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_drain_runs_what_is_due_and_what_is_retried_then_ends(process, rota, jobs, app):
+    greet = jobs.add("greet", payload={"name": "Ann"})
+    shaky = jobs.add("shaky", max_attempts=3)
+    later = jobs.add("greet", payload={"name": "Later"}, delay=3600.0)
+    unknown = jobs.add("somebody_elses")
+
+    said = process("worker", "jobs.py", "--drain")
+
+    assert said.code == 0, said.err
+    assert jobs.get(greet).result == "Hello, Ann!"
+    assert (jobs.get(shaky).state, jobs.get(shaky).result) == (State.COMPLETED, 2)
+    assert (jobs.get(later).state, jobs.get(unknown).state) == (State.PENDING, State.PENDING)
+    assert "worker started: lanes fast=3 (fast), general=5 (every queue)" in said.err
+
+
+def test_drain_is_done_at_once_when_there_is_nothing(process, jobs, app):
+    assert process("worker", "--drain").code == 0
+
+
+def test_a_queue_narrows_the_worker_to_it(process, jobs, app):
+    mail = jobs.add("greet", payload={"name": "Ann"}, queue="mail")
+    fast = jobs.add("greet", payload={"name": "Bob"}, queue="fast")
+
+    said = process("worker", "--queue", "mail", "-c", "2", "--drain")
+
+    assert said.code == 0, said.err
+    assert "lanes general=2 (mail)" in said.err
+    assert (jobs.get(mail).state, jobs.get(fast).state) == (State.COMPLETED, State.PENDING)
+
+
+def test_tasks_and_tenant_narrow_the_worker_too(process, jobs, app):
+    mine = jobs.add("greet", payload={"name": "Ann"}, tenant="acme")
+    other_tenant = jobs.add("greet", payload={"name": "Bob"}, tenant="other")
+    other_task = jobs.add("broken", tenant="acme", queue="default")
+
+    said = process("worker", "--tasks", "greet,shaky", "--tenant", "acme", "--drain")
+
+    assert said.code == 0, said.err
+    assert jobs.get(mine).state is State.COMPLETED
+    assert (jobs.get(other_tenant).state, jobs.get(other_task).state) == (State.PENDING, State.PENDING)
+
+
+def test_a_stopped_worker_finishes_what_runs_and_a_second_signal_hands_it_back(jobs, app, tmp_path):
+    job_id = jobs.add("endless")
+
+    with Process(tmp_path, "worker", "jobs.py") as worker:
+        eventually(lambda: jobs.get(job_id).state is State.RUNNING)
+        worker.popen.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert worker.popen.poll() is None
+        worker.popen.send_signal(signal.SIGTERM)
+
+        assert worker.popen.wait(20) == 1
+    job = jobs.get(job_id)
+    assert (job.state, job.attempt) == (State.PENDING, 0)
+
+
+def test_the_url_of_the_command_line_reaches_the_app(process, jobs, app, monkeypatch):
+    job_id = jobs.add("greet", payload={"name": "Ann"})
+    monkeypatch.delenv("ROTA_URL")
+
+    said = process("worker", "jobs.py", "--drain", "--url", jobs.url)
+
+    assert said.code == 0, said.err
+    assert jobs.get(job_id).state is State.COMPLETED
+
+
+def test_an_app_that_names_its_store_in_code_is_not_moved_silently(rota, jobs, tmp_path, monkeypatch):
+    (tmp_path / "fixed.py").write_text(
+        "from rota import Rota\napp = Rota('postgresql://ann:secret@db/shop')\n"
+    )
+    monkeypatch.setenv("ROTA_URL", "unset")  # so that what the command sets is undone after the test
+
+    said = rota("worker", "fixed.py", "--url", jobs.url)
+
+    assert said.code == 2
+    assert (
+        "but the app names postgresql://ann:***@db/shop in its code. Write `app = Rota()` there" in said.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--lane", "fast"], "lane 'fast' is not understood. Write name=slots, such as fast=3"),
+        (["--lane", "fast=0"], "lane 'fast' has 0 slots"),
+        (["--lane", "fast=3", "-c", "5"], "--lane and --concurrency were both given"),
+        (["--tasks", "gret"], "no task is named 'gret' here; did you mean 'greet'?"),
+        (["-c", "0"], "0 is not in the range 1<=x<=10000"),
+    ],
+)
+def test_options_of_a_worker_that_make_no_sense_are_usage_errors(rota, jobs, app, options, words):
+    said = rota("worker", "jobs.py", *options)
+
+    assert said.code == 2
+    assert words in " ".join(said.err.split())
+
+
+def test_a_worker_on_a_database_without_the_schema_says_which_command_to_run(process, bare, app):
+    said = process("worker", "jobs.py", "--url", bare)
+
+    assert said.code == 1
+    assert "Run `rota migrate`." in said.err
+
+
+def test_a_worker_can_migrate_first(process, bare, app):
+    said = process("worker", "jobs.py", "--url", bare, "--migrate", "--drain")
+
+    assert said.code == 0
+    assert "applied." in said.err
+
+
+def test_an_app_without_tasks_is_pointed_out(process, jobs, tmp_path):
+    (tmp_path / "empty.py").write_text("from rota import Rota\napp = Rota()\n")
+
+    said = process("worker", "empty.py", "--drain")
+
+    assert "The app has no tasks, so nothing will run. Import the modules that define them in it." in said.err
+
+
+@pytest.mark.slow
+def test_dev_migrates_runs_and_restarts_when_a_file_is_saved(bare, app, tmp_path, rota, monkeypatch):
+    monkeypatch.setenv("ROTA_URL", bare)
+
+    with Process(tmp_path, "dev") as dev:
+        eventually(lambda: dev.said.count("worker started") == 1)
+        before = rota("enqueue", "greet", "name=Ann", "--wait", "--timeout", "20s")
+        app.write_text(app.read_text().replace("Hello", "Goodbye"))
+        eventually(lambda: dev.said.count("worker started") == 2)
+        after = rota("enqueue", "greet", "name=Ann", "--wait", "--timeout", "20s")
+        app.write_text("this is not python")
+        eventually(lambda: "waiting for a change" in dev.said)
+        app.write_text(
+            "from rota import Rota\napp = Rota()\n@app.task\ndef greet(name: str) -> str: return name\n"
+        )
+        eventually(lambda: dev.said.count("worker started") == 3)
+        dev.popen.send_signal(signal.SIGINT)
+        code = dev.popen.wait(20)
+
+    assert code == 0
+    assert (before.out, after.out) == ('"Hello, Ann!"\n', '"Goodbye, Ann!"\n')
+    assert f"Watching {tmp_path}" in dev.said
+    assert "jobs.py changed; restarting the worker." in dev.said
+    assert "jobs.py could not be imported: SyntaxError" in dev.said
+    assert dev.said.endswith("Stopped.\n")
+
+
+def test_dev_without_an_app_says_how_to_begin(rota, jobs):
+    said = rota("dev")
+
+    assert said.code == 2
+    assert "`rota init` writes a first one." in said.err
+
+
+@pytest.mark.parametrize(
+    ("fields", "keeps_going"),
+    [
+        ({}, True),
+        ({"delay": 60.0}, False),
+        ({"queue": "other"}, False),
+        ({"task": "unknown"}, False),
+        ({"tenant": "b"}, False),
+        ({"held": True}, False),
+    ],
+)
+def test_a_drain_goes_on_only_for_what_its_worker_would_take(jobs, fields, keeps_going):
+    from rota.admin import Admin
+
+    jobs.add(**{"task": "greet", "tenant": "a", "queue": "mail"} | fields)
+    scope = Scope(("greet",), ("mail",), "a")
+
+    assert jobs.do(lambda store: left(Admin(store, actor="test"), scope)) is keeps_going
+
+
+def test_a_drain_looks_beyond_a_page_of_scheduled_jobs(jobs, monkeypatch):
+    from rota.admin import Admin
+
+    monkeypatch.setattr("rota.cli.draining.PAGE", 3)
+    jobs.add(times=7, delay=3600.0)
+    jobs.add()
+
+    assert jobs.do(lambda store: left(Admin(store, actor="test"), Scope(("greet",), None, None)))
+
+
+def test_a_drain_waits_for_a_job_that_is_running_or_will_be_retried(jobs):
+    from build import failed
+    from rota.admin import Admin
+
+    scope = Scope(("greet",), None, None)
+    job = jobs.run()
+    running = jobs.do(lambda store: left(Admin(store, actor="test"), scope))
+    jobs.do(lambda store: store.settle([failed(job)]))
+
+    assert running
+    assert jobs.do(lambda store: left(Admin(store, actor="test"), scope))

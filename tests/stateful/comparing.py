@@ -1,0 +1,52 @@
+"""Two stores' answers in one form: JSON as values, orders that nobody promised as sets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from rota._core.job import Job
+from rota.stores.contract import Beat, JobFilter, SessionRecord, Store
+
+EVERYTHING = JobFilter(limit=10_000)
+
+
+def as_stored(job: Job) -> dict[str, Any]:
+    """A job field by field; its JSON texts as what they mean."""
+    fields = job._asdict()
+    for name in ("payload_json", "result_json", "headers_json"):
+        fields[name] = None if fields[name] is None else json.loads(fields[name])
+    return fields
+
+
+def as_claimed(jobs: list[Job]) -> dict[UUID, dict[str, Any]]:
+    """Claimed jobs by id. A worker hears of a cancel by its beat, and the stored row has the last update."""
+    shown = {job.id: as_stored(job) for job in jobs}
+    for fields in shown.values():
+        del fields["cancel_requested_at"], fields["updated_at"], fields["reason"]
+    return shown
+
+
+async def jobs_of(store: Store) -> dict[UUID, dict[str, Any]]:
+    return {job.id: as_stored(job) for job in await store.find(EVERYTHING)}
+
+
+async def history_of(store: Store) -> dict[str, Any]:
+    """Everything else that a store can be asked for."""
+    jobs = await store.find(EVERYTHING)
+    return {
+        "attempts": {job.id: await store.attempts(job.id) for job in jobs},
+        "audit": await store.audit(limit=10_000),
+        "sessions": sorted(map(_session, await store.sessions())),
+        "counts": sorted(await store.counts()),
+    }
+
+
+def _session(record: SessionRecord) -> tuple[Any, ...]:
+    return record.id, record.started_at, record.lease_until, record.ended_at, record.host, dict(record.lanes)
+
+
+def as_told(beat: Beat, holding: dict[UUID, int]) -> tuple[Any, ...]:
+    """A beat without the order of its lists; only held jobs were asked about."""
+    return beat.alive, set(beat.cancel) & set(holding), set(beat.lost), set(as_claimed(list(beat.strays)))

@@ -1,0 +1,74 @@
+"""PostgreSQL and the memory store do the same, whatever is asked of them in whatever order.
+
+ROTA_STATEFUL_EXAMPLES and ROTA_STATEFUL_STEPS make longer runs, with new choices each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from twins import Twins
+
+from build import Clock
+from rota.stores.contract import Store
+from rota.stores.memory import MemoryStore
+from rota.stores.postgres import PostgresStore
+
+EXAMPLES = int(os.environ.get("ROTA_STATEFUL_EXAMPLES", "40"))
+STEPS = int(os.environ.get("ROTA_STATEFUL_STEPS", "40"))
+LONGER = "ROTA_STATEFUL_EXAMPLES" in os.environ or "ROTA_STATEFUL_STEPS" in os.environ
+
+BOUNDED = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=STEPS,
+    derandomize=not LONGER,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+EMPTY = """
+    TRUNCATE rota.jobs, rota.finished_jobs, rota.dead_jobs, rota.failed_attempts, rota.keys, rota.tasks,
+             rota.sessions, rota.audit
+"""
+
+
+@pytest.mark.scenario(4)
+@pytest.mark.timeout(0 if LONGER else 300)
+def test_postgres_does_what_the_memory_store_does(fresh_database: str) -> None:
+    async def empty_store(clock: Clock) -> Store:
+        store = PostgresStore(fresh_database, clock=clock)
+        connection = await store._desks().connections.connect()
+        async with connection:
+            await connection.execute(EMPTY)
+        return store
+
+    with asyncio.Runner() as runner:
+        run_state_machine_as_test(lambda: Twins(runner, empty_store), settings=BOUNDED)
+
+
+def test_the_machine_would_notice_a_store_that_forgets_the_fence() -> None:
+    class Forgetful(MemoryStore):
+        """Settles whatever version it is given."""
+
+        async def settle(self, transitions):
+            current = {job.id: job for job in await self.get([each.job.id for each in transitions])}
+            fresh = [
+                each._replace(job=each.job._replace(version=current[each.job.id].version))
+                for each in transitions
+                if each.job.id in current
+            ]
+            return await super().settle(fresh)
+
+    async def forgetful_store(clock: Clock) -> Store:
+        return Forgetful(clock=clock)
+
+    with asyncio.Runner() as runner, pytest.raises(AssertionError):
+        run_state_machine_as_test(
+            lambda: Twins(runner, forgetful_store), settings=settings(BOUNDED, print_blob=False)
+        )

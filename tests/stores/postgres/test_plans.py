@@ -1,0 +1,96 @@
+"""Plans that must not flip: a claim takes what it was asked for and no more, whatever the statistics say."""
+
+from __future__ import annotations
+
+import pytest
+from build import a_job, a_session, claim, completed
+
+from rota.stores.contract import Wanted
+from rota.stores.postgres.sqlfiles import statement
+
+FORCED = ("enable_indexscan", "enable_bitmapscan", "enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+
+
+async def explain(connection, verb: str, parameters: dict) -> str:
+    rows = await (await connection.execute("EXPLAIN " + statement(verb), parameters)).fetchall()
+    return "\n".join(row[0] for row in rows)
+
+
+@pytest.mark.scenario(2)
+@pytest.mark.parametrize("off", [None, *FORCED])
+async def test_a_claim_never_takes_more_than_its_limit_under_poisoned_statistics(store, off):
+    """ANALYZE saw a table of dead rows only; then the planner is pushed towards every other kind of plan."""
+    session = await a_session(store, lease=300)
+    await store.enqueue([a_job(priority=number % 3) for number in range(600)])
+    await store.settle([completed(job) for job in await claim(store, session, Wanted(600))])
+    async with store._desks().connections.connection() as connection:
+        await connection.execute("ANALYZE rota.jobs")
+        await connection.execute("UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE oid = 'rota.jobs'::regclass")
+    await store.enqueue([a_job(priority=number % 3) for number in range(300)])
+    wanted = Wanted(10)
+    claims = store._desks().claims
+    await claims.next_due(None)
+    plan = claims.plan(wanted, session, 1)
+
+    connection = await store._desks().connections.connect()
+    try:
+        if off:
+            await connection.execute(f"SET {off} = off")
+        rows = await (await connection.execute(statement("claim"), plan.parameters)).fetchall()
+        locked = await (
+            await connection.execute("SELECT count(*) FROM rota.jobs WHERE state = 'running'")
+        ).fetchone()
+    finally:
+        await connection.close()
+
+    assert len(rows) == 10
+    assert locked == (10,)
+
+
+@pytest.mark.parametrize("verb", ["claim", "exchange"])
+async def test_a_claim_reads_its_own_index_and_sorts_no_backlog(store, verb):
+    session = await a_session(store, lease=300)
+    await store.enqueue([a_job() for _ in range(3000)])
+    async with store._desks().connections.connection() as connection:
+        await connection.execute("ANALYZE rota.jobs")
+        claims = store._desks().claims
+        await claims.refresh(connection)
+        parameters = claims.plan(Wanted(10), session, 1).parameters
+        settles = {"ids": "{}", "versions": "{}", "results": None}
+        text = await explain(connection, verb, parameters | (settles if verb == "exchange" else {}))
+
+    assert "jobs_due" in text
+    assert "Seq Scan on jobs" not in text
+
+
+async def test_settling_goes_by_key_and_not_by_the_index_of_running_jobs(store):
+    session = await a_session(store, lease=300)
+    await store.enqueue([a_job() for _ in range(20_000)])
+    jobs = await claim(store, session, Wanted(100))
+    async with store._desks().connections.connection() as connection:
+        await connection.execute("ANALYZE rota.jobs")
+        parameters = {
+            "ids": "{" + ",".join(str(job.id) for job in jobs) + "}",
+            "versions": "{" + ",".join(str(job.version) for job in jobs) + "}",
+            "results": None, "now": None, "queues": [], "priorities": "{}", "floors": [], "floor_ids": "{}",
+            "tasks": None, "tenant": None, "limit": 0, "session": session, "claim_no": 1,
+        }  # fmt: skip
+        text = await explain(connection, "exchange", parameters)
+
+    delete = text[text.index("Delete on") :]
+    assert "jobs_pkey" in delete[:400]
+
+
+@pytest.mark.parametrize("verb", ["beat", "lost", "pairs", "get", "readback"])
+async def test_nothing_that_runs_all_day_walks_the_whole_table(store, verb):
+    session = await a_session(store, lease=300)
+    await store.enqueue([a_job() for _ in range(3000)])
+    [job] = await claim(store, session, Wanted(1))
+    parameters = {
+        "session": session, "lease": 15, "ids": "{" + str(job.id) + "}", "versions": "{2}", "now": None, "limit": 10,
+    }  # fmt: skip
+    async with store._desks().connections.connection() as connection:
+        await connection.execute("ANALYZE")
+        text = await explain(connection, verb, parameters)
+
+    assert "Seq Scan on jobs" not in text
