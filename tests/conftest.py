@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import servers
 from psycopg import sql
 
 from build import Clock
@@ -26,10 +27,11 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL server that lives as long as the test run."""
+    """The address of a PostgreSQL server that lives as long as the test run: embedded, or as servers.py says."""
     from rota.stores.postgres.embedded import EmbeddedServer
 
-    server = EmbeddedServer(Path(tmp_path_factory.mktemp("cluster")))
+    wanted = servers.chosen()
+    server = servers.Server(wanted) if wanted else EmbeddedServer(Path(tmp_path_factory.mktemp("cluster")))
     yield server.start()
     server.destroy()
 

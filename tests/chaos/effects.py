@@ -80,7 +80,8 @@ def read_effects(path: Path) -> list[Effect]:
         return []
     found: list[Effect] = []
     running: dict[tuple[str, int, int], int] = {}
-    for text in path.read_text().splitlines():
+    whole, _, _ = path.read_text().rpartition("\n")  # the last line may still be being written
+    for text in whole.splitlines():
         line = json.loads(text)
         claim = line["job"], line["fence"], line["pid"]
         if line["what"] == "start":

@@ -10,32 +10,12 @@ import sys
 import time
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from chaos.journal import Journal
+from chaos.orders import Order
 from chaos.tasks import app, flaky, in_line, threaded, work
 from rota import RotaError
-
-
-class Order(NamedTuple):
-    """What a producer is told to do."""
-
-    name: str
-    """Unique among the producers of a run: keys begin with it."""
-    mode: str
-    """single, together, bulk or keyed."""
-    count: int
-    ms: int = 5
-    """About how long each job takes."""
-    batch: int = 20
-    """Jobs in one go, where the mode has goes."""
-    mix: bool = False
-    """Whether some jobs run in threads, fail at first, or stand in line."""
-    pause: float = 0.0
-    """Seconds between two goes."""
-    seed: int = 0
-    patience: float = 60.0
-    """Seconds that a keyed enqueue is repeated before the producer gives up."""
 
 
 class Producer:

@@ -48,17 +48,18 @@ class Proxy:
         self.cuts: list[tuple[Cut, str]] = []
         """What was cut so far, and where."""
         self.number = 0
+        self.url = ""
+        """The address to connect to instead, once it has started."""
         self._loop = asyncio.new_event_loop()
         self._lines: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chaos-proxy")
         self._server: asyncio.Server | None = None
 
-    def start(self) -> str:
-        """The address to connect to instead."""
+    def start(self) -> None:
         self._thread.start()
         port = asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
         user, name = urlsplit(self._upstream).username, urlsplit(self._upstream).path
-        return f"postgresql://{user}@127.0.0.1:{port}{name}?sslmode=disable&gssencmode=disable"
+        self.url = f"postgresql://{user}@127.0.0.1:{port}{name}?sslmode=disable&gssencmode=disable"
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,12 +14,14 @@ from rota.config import Settings
 from rota.current import RunningJob, running
 
 
-@pytest.fixture
-def quiet_root(monkeypatch):
+@contextmanager
+def quiet_root():
+    """The root logger as a fresh process has it; pytest hangs its own ears on it before each test."""
     root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [])
-    level = root.level
+    handlers, level = root.handlers, root.level
+    root.handlers = []
     yield root
+    root.handlers = handlers
     root.setLevel(level)
 
 
@@ -78,17 +81,19 @@ def test_a_json_line_has_the_job_and_what_the_caller_added(in_a_job):
         ({"env": "production", "log_format": "text"}, logs.Words),
     ],
 )
-def test_machines_get_json_in_production_and_on_request(quiet_root, settings, formatter):
-    logs.configure(Settings.load(**settings), verbose=False)
+def test_machines_get_json_in_production_and_on_request(settings, formatter):
+    with quiet_root() as root:
+        logs.configure(Settings.load(**settings), verbose=False)
 
-    assert isinstance(quiet_root.handlers[0].formatter, formatter)
-    assert quiet_root.level == logging.INFO
+        assert isinstance(root.handlers[0].formatter, formatter)
+        assert root.level == logging.INFO
 
 
-def test_logging_that_the_app_has_set_up_is_left_alone(quiet_root):
-    own = logging.NullHandler()
-    quiet_root.addHandler(own)
+def test_logging_that_the_app_has_set_up_is_left_alone():
+    with quiet_root() as root:
+        own = logging.NullHandler()
+        root.addHandler(own)
 
-    logs.configure(Settings.load(), verbose=True)
+        logs.configure(Settings.load(), verbose=True)
 
-    assert quiet_root.handlers == [own]
+        assert root.handlers == [own]

@@ -176,7 +176,7 @@ def test_dev_migrates_runs_and_restarts_when_a_file_is_saved(bare, app, tmp_path
         app.write_text(app.read_text().replace("Hello", "Goodbye"))
         eventually(lambda: dev.said.count("worker started") == 2)
         after = rota("enqueue", "greet", "name=Ann", "--wait", "--timeout", "20s")
-        app.write_text("this is not python")
+        app.write_text("def broken(:")
         eventually(lambda: "waiting for a change" in dev.said)
         app.write_text(
             "from rota import Rota\napp = Rota()\n@app.task\ndef greet(name: str) -> str: return name\n"

@@ -167,8 +167,12 @@ class Connections:
         while True:
             try:
                 async with asyncio.timeout(CALL_SECONDS):
-                    async with self.connection() as connection:
+                    pool = self._pool or await self.pool()
+                    connection = await pool.getconn()
+                    try:
                         return await call(connection, tries > 0)
+                    finally:
+                        await pool.putconn(connection)
             except StoreError:
                 raise
             except (psycopg.Error, OSError, TimeoutError) as error:

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnDuplicate, Scope
 
-PLAIN = NewJob._field_defaults
 # Optional fields that travel as they are when they are set.
 TEXTS = (
     "tenant",
@@ -76,45 +75,42 @@ def _keys(job: NewJob) -> list[str]:
 
 
 def copy_lines(jobs: Sequence[NewJob], now: datetime) -> str:
-    """The jobs as COPY text, in the column order of copy.sql. `now` is the store's time."""
-    stamp = now.isoformat()
-    return "".join([_line(job, now, stamp) for job in jobs])
+    """The jobs as COPY text, in the column order of copy.sql. `now` is the store's time.
+
+    The jobs of one call mostly differ in id and payload only, so the rest of
+    the line is written once and used again while it stays the same.
+    """
+    lines = []
+    same: tuple[object, ...] | None = None
+    task = head = tail = ""
+    for job in jobs:
+        rest = job[3:]
+        if rest != same or job.task != task:
+            same, task = rest, job.task
+            head, tail = f"\t{_escape(task)}\t", _tail(job, now)
+        payload = job.payload_json
+        if "\\" in payload or "\n" in payload or "\t" in payload or "\r" in payload:
+            payload = _escape(payload)
+        lines.append(f"{job.id.int:032x}{head}{payload}{tail}")
+    return "".join(lines)
 
 
-def _line(job: NewJob, now: datetime, stamp: str) -> str:
-    run_at = stamp
+def _tail(job: NewJob, now: datetime) -> str:
+    """Everything of a line after the payload."""
+    stamp = run_at = now.isoformat()
     if job.run_at is not None:
         run_at = job.run_at.isoformat()
     elif job.delay:
         run_at = (now + timedelta(seconds=job.delay)).isoformat()
-    payload = job.payload_json
-    if "\\" in payload or "\n" in payload or "\t" in payload or "\r" in payload:
-        payload = _escape(payload)
-    if (
-        job[7:] == _REST
-    ):  # nothing but task, payload, queue, priority, attempts and time: by far the most jobs
-        return (
-            f"{job.id}\t{_escape(job.task)}\t{payload}\t{_escape(job.queue)}\t{job.priority}\t{job.max_attempts}"
-            f"\t{run_at}\t{stamp}\t{stamp}" + _NULLS
-        )
-    deadline = "\\N" if job.deadline_in is None else (now + timedelta(seconds=job.deadline_in)).isoformat()
     cells = (
+        job.queue, str(job.priority), str(job.max_attempts), run_at, stamp, stamp,
+        None if job.deadline_in is None else (now + timedelta(seconds=job.deadline_in)).isoformat(),
+        None if job.timeout is None else str(job.timeout),
         job.tenant, job.subject, job.external_id, job.gate, job.correlation_id,
         None if job.parent_id is None else str(job.parent_id), _array(job.tags), job.created_by, job.category,
-        job.payload_version, job.headers_json,
+        job.payload_version, job.headers_json, "held" if job.held else "pending",
     )  # fmt: skip
-    return (
-        f"{job.id}\t{_escape(job.task)}\t{payload}\t{_escape(job.queue)}\t{job.priority}\t{job.max_attempts}"
-        f"\t{run_at}\t{stamp}\t{stamp}\t{deadline}\t"
-        + ("\\N" if job.timeout is None else str(job.timeout))
-        + "\t"
-        + "\t".join("\\N" if cell is None else _escape(cell) for cell in cells)
-        + ("\theld\n" if job.held else "\tpending\n")
-    )
-
-
-_REST = tuple(NewJob._field_defaults.values())[5:]
-_NULLS = "\t\\N" * 13 + "\tpending\n"
+    return "\t" + "\t".join("\\N" if cell is None else _escape(cell) for cell in cells) + "\n"
 
 
 def _escape(text: str) -> str:

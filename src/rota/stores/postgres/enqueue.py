@@ -33,7 +33,7 @@ COPY_FROM = 200
 COPY_CHUNK = 5_000
 TOGETHER = 500
 """At most so many single enqueues travel in one statement."""
-FRESH_SECONDS = 2.0
+FRESH_SECONDS = 10.0
 REMEMBERED = 10_000
 HINT_PAUSE = 0.005
 """At most one hint in so many seconds; the last one is never left out."""
@@ -47,6 +47,7 @@ class Enqueuer:
         self._claims = claims
         self._waiting: list[tuple[NewJob, asyncio.Future[Enqueued]]] = []
         self._sender: asyncio.Task[None] | None = None
+        self._under_way = False
         self._hinted_at = 0.0
         self._sent: dict[UUID, None] = {}
         self._late: set[Spot] = set()
@@ -74,11 +75,19 @@ class Enqueuer:
 
     async def _together(self, job: NewJob) -> Enqueued:
         """The first goes at once; what arrives while it is under way is the next statement."""
-        future: asyncio.Future[Enqueued] = asyncio.get_running_loop().create_future()
-        self._waiting.append((job, future))
-        if self._sender is None:
-            self._sender = asyncio.create_task(self._send(), name="rota-enqueue")
-        return await future
+        if self._under_way:
+            future: asyncio.Future[Enqueued] = asyncio.get_running_loop().create_future()
+            self._waiting.append((job, future))
+            return await future
+        self._under_way = True
+        try:
+            await self._insert([job])
+        finally:
+            if self._waiting:
+                self._sender = asyncio.create_task(self._send(), name="rota-enqueue")
+            else:
+                self._under_way = False
+        return Enqueued(job.id, Stored.CREATED)
 
     async def _send(self) -> None:
         try:
@@ -87,6 +96,7 @@ class Enqueuer:
                 await self._send_batch(batch)
         finally:
             self._sender = None
+            self._under_way = False
 
     async def _send_batch(self, batch: list[tuple[NewJob, asyncio.Future[Enqueued]]]) -> None:
         try:
@@ -131,7 +141,9 @@ class Enqueuer:
                 await connection.execute(statement("undo_repeated"), {"ids": uuids(job.id for job in jobs)})
 
         await self._run(call)
-        if not hint:
+        if hint:
+            self._late -= _spots(jobs)
+        else:
             self._hint_later(jobs)
 
     async def _copy(self, jobs: Sequence[NewJob]) -> None:
@@ -207,14 +219,18 @@ class Enqueuer:
 
     def _hint_later(self, jobs: Sequence[NewJob]) -> None:
         """Workers must hear of the last of a burst too, or it would wait for their poll."""
-        self._late.update(_spots(jobs))
+        self._late |= _spots(jobs)
         if self._hinter is None:
             self._hinter = asyncio.create_task(self._hint_late(), name="rota-hint")
 
     async def _hint_late(self) -> None:
+        """Hint for those that were stored without one, once no later enqueue has done it for them."""
         try:
             while self._late:
-                await asyncio.sleep(HINT_PAUSE)
+                pause = self._hinted_at + HINT_PAUSE - time.monotonic()
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                    continue
                 spots, self._late = self._late, set()
                 self._hinted_at = time.monotonic()
                 with suppress(StoreError):  # a hint: polling finds the jobs

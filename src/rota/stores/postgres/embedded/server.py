@@ -158,8 +158,10 @@ class EmbeddedServer:
             try:
                 if begin is not None:
                     self._judge(server, begin)
+                new = not server.files.exists()
                 begin = self._launch(server, settled, alive)
-                deadline = time.monotonic() + self.timeout  # making the files is not counted
+                if new:  # the time that making the files took is not counted
+                    deadline = time.monotonic() + self.timeout
             finally:
                 os.close(alive)  # the server has its own copy now
         raise too_slow(self.timeout, path=self.path, log=server.log, said=server.said(begin or 0))

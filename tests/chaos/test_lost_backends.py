@@ -1,0 +1,26 @@
+"""F13: the server ends random connections of workers and producers, five times a second."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.orders import Order
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+def test_connections_that_end_at_any_moment_cost_no_job_and_no_second_run(stage, seed, long):
+    run = stage(seed, workers=2, slots=8)
+    run.begin()
+    for mode in ("single", "together", "keyed"):
+        count = {"single": 1500, "together": 1500, "keyed": 1500} if long else dict.fromkeys(("single", "together", "keyed"), 120)
+        run.produce(Order(mode, mode, count[mode], ms=60, batch=10, pause=0.05, mix=mode == "together", seed=seed))
+    run.nemesis.every(0.2, run.nemesis.cut_backends(run.url))
+    run.produced(600)
+    run.drained(60 if long else 8)
+
+    evidence = run.verdict(within=90)
+
+    assert len(run.nemesis.timeline) > 10
+    assert run.fleet.exits == []
+    assert {run.how for run in evidence.effects} <= {"returned", "Planned"}

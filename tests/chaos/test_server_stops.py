@@ -1,0 +1,32 @@
+"""F14: PostgreSQL is stopped in the middle of everything, and comes back after a while."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from chaos.orders import Order
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(1800)
+def test_a_server_that_stops_hard_costs_no_worker_and_no_job(stage_there, own_server, one_seed, long):
+    run = stage_there(one_seed, workers=2, slots=8)
+    run.begin()
+    stops, apart = (30, 20.0) if long else (2, 3.0)
+    for mode in ("single", "keyed"):
+        pause = stops * apart / 300 if long else 0.04
+        run.produce(Order(mode, mode, 300 if mode == "single" else 600, ms=80, batch=2, pause=pause, seed=one_seed))
+    run.seen(lambda effects: len(effects) > 10, within=30)
+    for _ in range(stops):
+        began = time.monotonic()
+        run.nemesis.stop_server(own_server)
+        time.sleep(max(0.0, apart - (time.monotonic() - began)))
+    run.produced(300)
+
+    evidence = run.verdict(within=90)
+
+    assert run.fleet.exits == []
+    assert {len(runs) for runs in evidence.runs.values()} == {1}
+    assert len([entry for entry in evidence.entries if entry.key.startswith("keyed") and entry.acked]) == 600

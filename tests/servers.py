@@ -1,0 +1,130 @@
+"""PostgreSQL servers of our own: one with other programs than the embedded one, or one that a test may change.
+
+`ROTA_TEST_POSTGRES` chooses the programs for a whole run: a major version (15), a directory that holds
+`bin/postgres`, or `system`, the oldest that Debian's packages have put on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from rota.stores.postgres.embedded.account import Account, account_for, am_root, give
+from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
+
+VARIABLE = "ROTA_TEST_POSTGRES"
+DEBIAN = Path("/usr/lib/postgresql")
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "shared_buffers": "64MB",
+    "timezone": "UTC",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+}
+
+
+def chosen() -> str | None:
+    """What ROTA_TEST_POSTGRES asks for; None: the embedded server."""
+    return os.environ.get(VARIABLE) or None
+
+
+def programs(account: Account | None, wanted: str | None = None) -> Path:
+    """The directory of a server's programs, at a place where `account` may run them."""
+    if wanted is None:
+        return within_reach(from_wheel(), account).prefix / "bin"
+    if wanted == "system":
+        found = sorted(DEBIAN.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+        assert found, f"{VARIABLE}=system, but {DEBIAN} has no server. On Debian: apt-get install postgresql"
+        return found[0].parent
+    directory = DEBIAN / wanted / "bin" if wanted.isdigit() else Path(wanted) / "bin"
+    assert (directory / "postgres").exists(), f"{VARIABLE}={wanted}, but there is no {directory}/postgres"
+    return directory
+
+
+class Server:
+    """One server with a directory and a loopback port of its own; anybody may log in unless `hba` says otherwise."""
+
+    def __init__(
+        self, wanted: str | None = None, *, settings: Mapping[str, str] | None = None, hba: str = ""
+    ) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="rota-server-")).resolve()
+        self.home.chmod(0o755)  # the account below must pass; its own directory is private
+        self.account = account_for(self.home) if am_root() else None
+        self._programs = programs(self.account, wanted)
+        self.files = self.home / "data"
+        self.files.mkdir(mode=0o700)
+        give(self.files, self.account)
+        self.port = free_port()
+        self._settings = SETTINGS | {"port": str(self.port)} | dict(settings or {})
+        self.run("initdb", "-D", self.files, "-U", "rota", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C")
+        rules = self.files / "pg_hba.conf"
+        rules.write_text(hba + rules.read_text())
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://rota@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> str:
+        """Start, wait until it answers, and say where it is."""
+        words = " ".join(f"-c {name}='{value}'" for name, value in self._settings.items())
+        log = self.files / "server.log"
+        self.run("pg_ctl", "start", "-D", self.files, "-w", "-t", "60", "-l", log, "-o", words)
+        return self.url
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "stop", "-D", self.files, "-m", "immediate", "-w")
+
+    def destroy(self) -> None:
+        if (self.files / "postmaster.pid").exists():
+            self.stop()
+        shutil.rmtree(self.home)
+
+    def own_directory(self, name: str) -> Path:
+        """A new directory beside the server's files that the server may write to."""
+        path = self.home / name
+        path.mkdir(mode=0o700)
+        give(path, self.account)
+        return path
+
+    def run(self, program: str, *words: str | Path, text: str = "") -> str:
+        """Run one of the server's programs as the server's user; what it printed."""
+        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as printed:
+            given.write(text)
+            given.seek(0)
+            done = subprocess.run(
+                [self._programs / program, *words],
+                check=False,
+                stdin=given,
+                stdout=printed,  # a file: the server inherits it, and would keep a pipe open for ever
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env=ENVIRONMENT,
+                **as_account(self.account),
+            )
+            printed.seek(0)
+            said = printed.read()
+        assert done.returncode == 0, f"{program} {words} failed: {said}"
+        return said
+
+
+def as_account(account: Account | None) -> dict[str, object]:
+    """How subprocess is told to run something as another user."""
+    if account is None:
+        return {}
+    return {"user": account.uid, "group": account.gid, "extra_groups": []}
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
