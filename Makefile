@@ -35,6 +35,7 @@ types: $(INSTALLED) ## what a user's type checker sees of the public names
 
 test: lint types system ## everything: all tests, documentation and a small chaos; what CI runs
 	$(BIN)/python -m pytest --durations=15 $(ARGS)
+	ROTA_TEST_POSTGRES=system $(BIN)/python -m pytest tests/conformance tests/stores/postgres
 
 docs: $(INSTALLED) ## run every example of README.md and docs/
 	$(BIN)/python -m pytest tests/docs $(ARGS)

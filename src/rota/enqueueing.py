@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from rota.errors import EnqueueError, KeyConflict, NotSupported, NotUnique
@@ -47,12 +48,20 @@ class Prepares(Protocol):
 class BulkResult(Sequence[Handle[R]]):
     """The answer to `enqueue_many`: one handle a row, in order."""
 
-    __slots__ = ("handles", "refused")
-
-    def __init__(self, handles: list[Handle[R]], refused: Mapping[int, EnqueueError]) -> None:
-        self.handles = handles
+    def __init__(
+        self,
+        answers: Sequence[Enqueued],
+        handle: Callable[[Enqueued], Handle[R]],
+        refused: Mapping[int, EnqueueError],
+    ) -> None:
+        self._answers, self._handle = answers, handle
         self.refused = refused
         """Rows that were not stored, because their key belongs to other work; by number, from 0."""
+
+    @cached_property
+    def handles(self) -> list[Handle[R]]:
+        """One a row. Made when they are asked for: of fifty thousand jobs few are ever awaited."""
+        return [self._handle(answer) for answer in self._answers]
 
     @property
     def created(self) -> list[Handle[R]]:
@@ -74,13 +83,13 @@ class BulkResult(Sequence[Handle[R]]):
         return self.handles[index]
 
     def __len__(self) -> int:
-        return len(self.handles)
+        return len(self._answers)
 
     def __iter__(self) -> Iterator[Handle[R]]:
         return iter(self.handles)
 
     def __repr__(self) -> str:
-        created = sum(handle.created for handle in self.handles)
+        created = sum(answer.created for answer in self._answers)
         return f"<BulkResult {len(self)} rows, {created} created, {len(self.refused)} refused>"
 
 
@@ -133,7 +142,7 @@ class Verbs(Generic[P, R]):
                 self._task.name,
                 _first(refused),
             )
-        return BulkResult([self._handle(answer) for answer in answers], refused)
+        return BulkResult(answers, self._handle, refused)
 
     enqueue_sync = Twin(enqueue, here=lambda verbs, _: verbs.on_this_thread)
     enqueue_many_sync = Twin(enqueue_many, here=lambda verbs, _: verbs.on_this_thread)

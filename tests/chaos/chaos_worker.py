@@ -10,8 +10,8 @@ import logging
 import os
 import sys
 
-import rota.worker
 from chaos.tasks import app
+from rota.worker import run
 
 
 def make_reckless() -> None:
@@ -27,4 +27,4 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(message)s")
     if os.environ.get("CHAOS_RECKLESS"):
         make_reckless()
-    sys.exit(rota.worker.run(app, lanes={"general": int(os.environ["CHAOS_SLOTS"])}))
+    sys.exit(run(app, lanes={"general": int(os.environ["CHAOS_SLOTS"])}))

@@ -185,4 +185,4 @@ def _explained(seen: Evidence, run: Effect) -> bool:
         return seen.stopped(run)  # handed back by a worker that was told to stop
     if tried.error_class != "lost":
         return run.how not in (None, "returned")
-    return seen.killed(run) or seen.frozen(run, tried.end)
+    return seen.killed(run) or seen.frozen(run, tried)

@@ -88,10 +88,11 @@ class Evidence:
         death = self._died.get(effect.pid)
         return death is not None and death.wanted and death.code >= 0
 
-    def frozen(self, effect: Effect, until: float) -> bool:
-        """Whether its process stood still at some time between its start and `until`."""
+    def frozen(self, effect: Effect, tried: Tried) -> bool:
+        """Whether its process stood still at some time between the claim and the loss that was recorded."""
+        claimed = effect.start if tried.start is None else tried.start
         return any(
-            freeze.pid == effect.pid and freeze.begin <= until and freeze.end >= effect.start
+            freeze.pid == effect.pid and freeze.begin <= tried.end and freeze.end >= claimed
             for freeze in self.freezes
         )
 

@@ -72,13 +72,13 @@ def demo(call: Call, directory: str | None) -> None:
 
 def _place() -> Path:
     """The demo's own directory below the user's data, or a passing one where there is no such place."""
-    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    place = home / "rota" / "demo"
     try:
+        home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        place = home / "rota" / "demo"
         place.parent.mkdir(parents=True, exist_ok=True)
         if os.access(place.parent, os.W_OK):
             return place
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home at all
         pass
     return Path(tempfile.mkdtemp(prefix="rota-demo-")) / "server"
 
@@ -99,7 +99,7 @@ async def _show(call: Call, app: Rota, url: str) -> None:
     stop = _on_signals(worker)
     working = asyncio.create_task(worker.run())
     try:
-        await worker.ready()
+        await _begun(worker, working)
         call.output.words(f"Worker: {sum(lane.slots for lane in worker.lanes)} slots.")
         tour = Tour(app, Admin(app.store, actor="rota demo"), f"demo-{int(time.time())}")
         jobs = await tour.enqueue()
@@ -114,8 +114,17 @@ async def _show(call: Call, app: Rota, url: str) -> None:
             await stop.wait()
     finally:
         worker.stop(now=True)
-        await working
+        await asyncio.wait([working])
         await app.close()
+
+
+async def _begun(worker: Worker, working: asyncio.Task[int]) -> None:
+    """Wait until the worker works; if it cannot, its error is ours."""
+    ready = asyncio.create_task(worker.ready())
+    await asyncio.wait([ready, working], return_when=asyncio.FIRST_COMPLETED)
+    ready.cancel()
+    if working.done():
+        working.result()
 
 
 def _on_signals(worker: Worker) -> asyncio.Event:

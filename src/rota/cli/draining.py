@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import Job, State
 from rota.admin import Admin
+from rota.errors import StoreError
 from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
@@ -53,9 +54,12 @@ async def _watch(store: Store, scope: Scope) -> None:
         empty = 0
         while empty < LOOKS:
             await asyncio.sleep(LOOK_EVERY)
-            # Until the worker has begun nobody would hear the signal.
-            begun = os.getpid() in {session.pid for session in await admin.living()}
-            empty = empty + 1 if begun and not await left(admin, scope) else 0
+            try:
+                # Until the worker has begun nobody would hear the signal.
+                begun = os.getpid() in {session.pid for session in await admin.living()}
+                empty = empty + 1 if begun and not await left(admin, scope) else 0
+            except StoreError:  # the worker itself says so, and waits for the store to come back
+                empty = 0
     finally:
         await store.close()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -13,7 +13,7 @@ from rota._core.ids import public_id
 from rota._core.job import NewJob
 from rota.cli import arguments, exits, waiting
 from rota.cli.commands import Call, Command, call_of, whoami, with_call
-from rota.cli.locate import USUAL, load_app, reference
+from rota.cli.locate import load_app, reference
 from rota.cli.params import Length, Moment
 from rota.cli.words import as_json, span
 from rota.errors import KeyConflict, PayloadInvalid, UnknownTask
@@ -150,11 +150,8 @@ async def _enqueue(call: Call, wish: Wish, app: str | None, *, wait: bool, limit
 
 def _app_here(call: Call, given: str | None) -> Rota | None:
     """The app, where there is one; a broken one is an error, not a reason to check less."""
-    configured = call.settings().app
-    if given is None and configured is None and not any(Path(name).is_file() for name in USUAL):
-        return None
     try:
-        named = reference(given, configured)
+        named = reference(given, call.settings().app)
     except exits.Wrong:
         return None
     return load_app(named)

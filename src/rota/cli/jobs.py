@@ -93,13 +93,13 @@ def _show_history(call: Call, view: JobView) -> None:
     if view.job.result_json is not None:
         output.block(as_json(json.loads(view.job.result_json)), name="Result")
     if view.attempts:
-        rows = [records.attempt_row(seen) for seen in view.attempts]
+        rows = [records.attempt_row(seen, view.now) for seen in view.attempts]
         output.table(records.ATTEMPT_HEADERS, rows, records=(), title="Attempts that did not succeed")
         stack = view.attempts[-1].stack
         if stack and (call.verbose or view.job.state is State.DEAD):
             output.block(stack, name="Stack of the last one")
     if view.audit:
-        rows = [records.audit_row(done) for done in view.audit]
+        rows = [records.audit_row(done, view.now) for done in view.audit]
         output.table(records.AUDIT_HEADERS, rows, records=(), title="What people did")
     if view.children:
         rows = [records.shown(child, view.now) for child in view.children]

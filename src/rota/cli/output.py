@@ -103,9 +103,7 @@ class Output:
         width = max((len(name) for name, _ in present), default=0)
         console = self.console()
         for name, value in present:
-            console.print(
-                _text(f"{name:<{width}}  ", "dim") + _text(value, STYLES.get(value.split(" ")[0], ""))
-            )
+            console.print(_text(f"{name:<{width}}  ", "dim"), _text(value, STYLES.get(value, "")), sep="")
 
     def heading(self, text: str) -> None:
         """A part's name, between blocks, for people only."""

@@ -1,4 +1,4 @@
-"""Values of the command line in the forms people write them: ids, lengths of time, moments, lanes."""
+"""Values of the command line in the forms people write them: ids, lengths of time, moments, states."""
 
 from __future__ import annotations
 
@@ -74,16 +74,3 @@ def state_option(help_text: str) -> Callable[[Any], Any]:
         type=click.Choice([state.value for state in State], case_sensitive=False),
         help=help_text,
     )
-
-
-def lanes_from(texts: tuple[str, ...]) -> dict[str, int] | None:
-    """Lanes as `--lane NAME=SLOTS`; None where none was given, so that the settings decide."""
-    lanes: dict[str, int] = {}
-    for text in texts:
-        name, equals, slots = text.partition("=")
-        if not name or not equals or not slots.isdigit() or int(slots) < 1:
-            raise click.BadParameter(
-                f"{text!r} is not a lane; write NAME=SLOTS, such as fast=3.", param_hint="--lane"
-            )
-        lanes[name] = int(slots)
-    return lanes or None

@@ -109,16 +109,17 @@ def fields(view: JobView) -> tuple[list[tuple[str, object]], dict[str, str]]:
     return pairs, words
 
 
-def attempt_row(seen: Attempt) -> tuple[object, ...]:
+def attempt_row(seen: Attempt, now: datetime) -> tuple[object, ...]:
     ran = None if seen.started_at is None else span(seen.ended_at - seen.started_at)
-    return (seen.attempt, seen.outcome, seen.error_class, seen.error_type, seen.message, ran, seen.ended_at)
+    ended = ago(seen.ended_at, now)
+    return (seen.attempt, seen.outcome, seen.error_class, seen.error_type, seen.message, ran, ended)
 
 
 ATTEMPT_HEADERS = ("attempt", "outcome", "class", "type", "message", "ran for", "ended")
 
 
-def audit_row(done: Audit) -> tuple[object, ...]:
-    return (done.at, done.actor, done.action, done.before, done.after, done.reason)
+def audit_row(done: Audit, now: datetime) -> tuple[object, ...]:
+    return (ago(done.at, now), done.actor, done.action, done.before, done.after, done.reason)
 
 
 AUDIT_HEADERS = ("when", "who", "did", "from", "to", "reason")
