@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -17,6 +16,7 @@ from psycopg import sql
 from build import Clock
 from rota.stores.contract import Store
 from rota.stores.memory import MemoryStore
+from servers import with_database
 
 
 @pytest.fixture
@@ -85,11 +85,6 @@ async def store(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[S
     store = PostgresStore(request.getfixturevalue("fresh_database"), clock=clock)
     yield store
     await store.close()
-
-
-def with_database(url: str, name: str) -> str:
-    """The same server, another database."""
-    return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
 def in_a_thread(work: object) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rota.stores.postgres.embedded.account import Account, account_for, am_root, give
 from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
@@ -41,7 +42,7 @@ def programs(account: Account | None, wanted: str | None = None) -> Path:
     if wanted is None:
         return within_reach(from_wheel(), account).prefix / "bin"
     if wanted == "system":
-        found = sorted(DEBIAN.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+        found = sorted(DEBIAN.glob("[0-9]*/bin/postgres"), key=lambda path: float(path.parts[-3]))
         assert found, f"{VARIABLE}=system, but {DEBIAN} has no server. On Debian: apt-get install postgresql"
         return found[0].parent
     directory = DEBIAN / wanted / "bin" if wanted.isdigit() else Path(wanted) / "bin"
@@ -128,3 +129,8 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def with_database(url: str, name: str) -> str:
+    """The same server, another database."""
+    return urlsplit(url)._replace(path=f"/{name}").geturl()

@@ -79,5 +79,6 @@ def test_without_a_home_the_demo_goes_to_a_passing_place(monkeypatch, tmp_path):
     assert demo._place() == tmp_path / "data" / "rota" / "demo"
 
     (tmp_path / "file").write_text("")
+    monkeypatch.setattr(demo.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
-    assert demo._place().parent.name.startswith("rota-demo-")
+    assert demo._place().parent.parent == tmp_path

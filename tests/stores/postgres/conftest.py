@@ -1,13 +1,16 @@
-"""Two sides of a race: one is held open between its snapshot and its commit while the other runs."""
+"""Two sides of a race, one held open while the other runs; and a server of its own for what would hurt others."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
+import servers
 
 from rota.stores.postgres import PostgresStore
 from rota.stores.postgres.connections import Connection
@@ -84,3 +87,24 @@ def waits(store: PostgresStore) -> Callable[[Awaitable[Any]], Any]:
                 task.cancel()
 
     return waiting
+
+
+@pytest.fixture(scope="session")
+def own_server() -> Iterator[servers.Server]:
+    """A server with a port, where the role `locked` needs its password, `sesame`."""
+    server = servers.Server(servers.chosen(), hba="host all locked 127.0.0.1/32 scram-sha-256\n")
+    server.start()
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE locked LOGIN PASSWORD 'sesame'")
+    yield server
+    server.destroy()
+
+
+@pytest.fixture
+def own_database(own_server: servers.Server) -> Iterator[str]:
+    """The address of a wholly empty database on that server."""
+    name = f"own_{uuid4().hex[:12]}"
+    with psycopg.connect(own_server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield servers.with_database(own_server.url, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

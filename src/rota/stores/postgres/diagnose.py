@@ -39,8 +39,10 @@ async def diagnose(connections: Connections, listen_url: str | None) -> list[Fin
         found.append(await _schema(connection))
         if found[-1].level != "bad":
             found.append(await _rights(connection))
-            found.append(await _pooler(connection, listen_url))
-            found.append(await _hints(connections, listen_url))
+            direct = await _direct(connection)
+            found.append(_pooler(listen_url, direct=direct))
+            if direct or listen_url:
+                found.append(await _hints(connections, listen_url))
         found.append(await _clock(connection))
         found.append(await _oldest_transaction(connection))
     except (psycopg.Error, OSError, TimeoutError) as error:
@@ -98,9 +100,13 @@ async def _rights(connection: Connection) -> Finding:
     return Finding("ok", f"rights: role {role} may do its work")
 
 
-async def _pooler(connection: Connection, listen_url: str | None) -> Finding:
+async def _direct(connection: Connection) -> bool:
     (pid,) = await _one(connection, "SELECT pg_backend_pid()")
-    if pid == connection.info.backend_pid:
+    return pid == connection.info.backend_pid
+
+
+def _pooler(listen_url: str | None, *, direct: bool) -> Finding:
+    if direct:
         return Finding("ok", "pooler: none, prepared statements are used")
     if listen_url:
         return Finding("ok", "pooler: one stands between; hints come by listen_url")

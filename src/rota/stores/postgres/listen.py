@@ -42,14 +42,12 @@ class Listener:
             try:
                 async with asyncio.timeout(10):
                     await self._connections.pool()  # learns whether a pooler stands between
+                if self._url is None and not self._connections.direct:
+                    log.info("a pooler stands before the database and no listen_url is set: polling instead")
+                    await asyncio.Event().wait()
+                async with asyncio.timeout(10):
                     connection = await self._connections.connect(self._url)
                 try:
-                    if self._url is None and not self._connections.direct:
-                        log.info(
-                            "a pooler stands before the database and no listen_url is set: polling instead"
-                        )
-                        self.hearing = False
-                        await asyncio.Event().wait()
                     await self._hear(connection, on_hint)
                 finally:
                     self.hearing = False
