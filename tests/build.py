@@ -94,7 +94,7 @@ async def claim(store: Store, session: UUID | None = None, wanted: Wanted = ANY)
     """
     owner = session or await a_session(store)
     jobs: list[Job] = []
-    for _ in range(3):
+    for _ in range(2):
         await store.next_due()
         jobs += await store.claim(wanted._replace(limit=wanted.limit - len(jobs)), session=owner)
         if len(jobs) >= wanted.limit:

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-import servers
 from psycopg import sql
 
+import servers
 from build import Clock
 from rota.stores.contract import Store
 from rota.stores.memory import MemoryStore

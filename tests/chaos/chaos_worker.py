@@ -2,16 +2,19 @@
 
 CHAOS_RECKLESS=1 takes its self-fencing away: it goes on writing after its
 lease, as a worker with a bug would. Then only the fence in the store protects.
+CHAOS_CROWD=n runs n workers in this one process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import signal
 import sys
 
 from chaos.tasks import app
-from rota.worker import run
+from rota.worker import Worker, run
 
 
 def make_reckless() -> None:
@@ -23,8 +26,24 @@ def make_reckless() -> None:
     Custody.heard = lambda *_: None  # type: ignore[method-assign,assignment]
 
 
+async def crowd(size: int, slots: int) -> int:
+    workers = [Worker(app, lanes={"general": slots}) for _ in range(size)]
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, lambda: [worker.stop() for worker in workers])
+    codes = await asyncio.gather(*(worker.run() for worker in workers))
+    await app.close()
+    return max(codes)
+
+
+def main() -> int:
+    slots = int(os.environ["CHAOS_SLOTS"])
+    if "CHAOS_CROWD" in os.environ:
+        return asyncio.run(crowd(int(os.environ["CHAOS_CROWD"]), slots))
+    return run(app, lanes={"general": slots})
+
+
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s %(message)s")
     if os.environ.get("CHAOS_RECKLESS"):
         make_reckless()
-    sys.exit(run(app, lanes={"general": int(os.environ["CHAOS_SLOTS"])}))
+    sys.exit(main())

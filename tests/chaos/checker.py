@@ -30,6 +30,8 @@ def durability(seen: Evidence) -> Iterator[Violation]:
         rows = seen.rows.get(entry.key, [])
         if len(rows) > 1:
             yield Violation("I1", entry.key, f"one enqueue became {len(rows)} jobs")
+        if entry.withdrawn and rows:
+            yield Violation("I1", entry.key, "its transaction was given up, and a job is there")
         if entry.acked and not rows:
             yield Violation("I1", entry.key, f"acknowledged as job {entry.job}, and no job is there")
         elif entry.acked and entry.job not in {row.job for row in rows}:
@@ -43,7 +45,7 @@ def termination(seen: Evidence) -> Iterator[Violation]:
     for row in seen.tables.rows:
         if not row.terminal:
             yield Violation("I2", row.key, f"still {row.state} after the run")
-        elif row.state != "completed":
+        elif row.state not in seen.ends:
             yield Violation("I2", row.key, f"ended as {row.state} ({row.error_class})")
     keys = {row.job: row.key for row in seen.tables.rows}
     for job, before, after in seen.samples.changed:
@@ -117,7 +119,7 @@ def uniqueness(seen: Evidence) -> Iterator[Violation]:
 
 def duplicates(seen: Evidence) -> Iterator[Violation]:
     """Every start but the last has a reason: we killed or froze its process, or its handler failed."""
-    last = {row.job: row.version - 1 for row in completed(seen)}
+    last = {row.job: row.version - 1 for row in seen.tables.rows if row.terminal}
     for job, runs in seen.runs.items():
         for run in runs:
             if run.fence != last.get(job) and not _explained(seen, run):

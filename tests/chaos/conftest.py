@@ -65,7 +65,7 @@ def own_server() -> Iterator[Cluster]:
     """A server that may be stopped in the middle of everything, with an empty schema in it."""
     from rota.stores.postgres import PostgresStore
 
-    server = Cluster()
+    server = Cluster(max_connections=400)
     try:
         server.start()
 

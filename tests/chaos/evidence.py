@@ -36,11 +36,14 @@ class Evidence:
         freezes: list[Freeze] | None = None,
         orphans: list[int] | None = None,
         limits: Limits | None = None,
+        ends: tuple[str, ...] = ("completed",),
     ) -> None:
         self.entries, self.effects, self.tables = entries, effects, tables
         self.samples = samples or Samples([], [], [])
         self.deaths, self.freezes, self.orphans = deaths or [], freezes or [], orphans or []
         self.limits = limits or Limits()
+        self.ends = ends
+        """How jobs may end in this run."""
 
     @cached_property
     def rows(self) -> dict[str, list[Row]]:

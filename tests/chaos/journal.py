@@ -18,6 +18,9 @@ class Entry(NamedTuple):
     refusals: int = 0
     """How often an enqueue of it ended in an error."""
 
+    withdrawn: bool = False
+    """Its transaction was rolled back, or never committed: there must be no job."""
+
     @property
     def acked(self) -> bool:
         return self.job is not None
@@ -41,6 +44,10 @@ class Journal:
         """Written when the enqueue raised: there may be a job or none."""
         self._write({"do": "refuse", "key": key, "error": repr(error)} for key in keys)
 
+    def withdraw(self, keys: Iterable[str]) -> None:
+        """Written when the transaction around the enqueue is given up: no job may ever exist."""
+        self._write({"do": "withdraw", "key": key} for key in keys)
+
     def close(self) -> None:
         os.close(self._file)
 
@@ -60,6 +67,8 @@ def read_journals(paths: Iterable[Path]) -> list[Entry]:
             entry = entries.setdefault(key, Entry(key, None))
             if told["do"] == "ack":
                 entries[key] = entry._replace(job=told["job"])
+            elif told["do"] == "withdraw":
+                entries[key] = entry._replace(withdrawn=True)
             elif told["do"] == "refuse":
                 entries[key] = entry._replace(refusals=entry.refusals + 1)
     return list(entries.values())

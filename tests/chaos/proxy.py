@@ -47,6 +47,8 @@ class Proxy:
         self._upstream, self.rule = upstream, rule
         self.cuts: list[tuple[Cut, str]] = []
         """What was cut so far, and where."""
+        self.meanwhile: Callable[[], None] = lambda: None
+        """Called after a commit whose answer is thrown away, before the client hears that its line is dead."""
         self.number = 0
         self.url = ""
         """The address to connect to instead, once it has started."""
@@ -169,6 +171,7 @@ class Line:
             if kind == b"Z":
                 self._status = frame[5:6]
                 if self._mute:
+                    await asyncio.to_thread(self._proxy.meanwhile)
                     return
                 if self._status == IDLE:
                     self._transaction.clear()

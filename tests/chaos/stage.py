@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -39,18 +40,22 @@ class Stage:
         beat: float = 5.0,
         through: str | None = None,
         reckless: bool = False,
+        crowd: int | None = None,
     ) -> None:
         self.url, self.home = url, home
         self._through = through or url
         self._effects = home / "effects.log"
-        self._workers = workers
-        settings = self._settings() | {"ROTA_LEASE": str(lease), "ROTA_BEAT": str(beat), "CHAOS_SLOTS": str(slots)}
+        self._workers = workers * (crowd or 1)
+        settings = self.settings | {"ROTA_LEASE": str(lease), "ROTA_BEAT": str(beat), "CHAOS_SLOTS": str(slots)}
         if reckless:
             settings["CHAOS_RECKLESS"] = "1"
+        if crowd:
+            settings["CHAOS_CROWD"] = str(crowd)
         self.fleet = Fleet(workers, home, settings)
         self.nemesis = Nemesis(seed, self.fleet)
         self._sampler = Sampler(url, self.fleet.memory)
-        self._producers: dict[str, subprocess.Popen[bytes]] = {}
+        self._producers: dict[str, subprocess.Popen[str]] = {}
+        self._spawned = 0
         self._open = True
         self.evidence: Evidence | None = None
 
@@ -61,23 +66,32 @@ class Stage:
 
     def produce(self, order: Order) -> None:
         """Start a producer beside everything else."""
-        with (self.home / f"producer-{order.name}.log").open("ab") as log:
-            self._producers[order.name] = subprocess.Popen(
-                [sys.executable, "-m", "chaos.producer", json.dumps(order._asdict())],
+        self._producers[order.name] = self.spawn("producer", order.name, order._asdict())
+
+    def spawn(self, module: str, name: str, told: dict[str, Any]) -> subprocess.Popen[str]:
+        """Start a process that enqueues and keeps a journal. It writes to `NAME.out`."""
+        self._spawned += 1
+        with (self.home / f"{name}.out").open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", f"chaos.{module}", json.dumps(told)],
                 cwd=self.home,
-                env=environment(**self._settings(), CHAOS_JOURNAL=str(self.home / f"{order.name}.journal")),
+                env=environment(**self.settings, CHAOS_JOURNAL=str(self.home / f"{name}.journal")),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
+                text=True,
             )
+
+    def said(self, name: str) -> str:
+        """What a spawned process wrote."""
+        return (self.home / f"{name}.out").read_text()
 
     def produced(self, within: float = 120.0) -> None:
         """Wait until every producer is done, and well."""
         deadline = time.monotonic() + within
         for name, producer in self._producers.items():
             code = producer.wait(max(0.1, deadline - time.monotonic()))
-            log = (self.home / f"producer-{name}.log").read_text()
-            assert code == 0, f"producer {name} ended with {code}: {log[-3000:]}"
+            assert code == 0, f"producer {name} ended with {code}: {self.said(name)[-3000:]}"
 
     def drained(self, within: float) -> None:
         """Wait until no job waits or runs; what is left then is for the checker to name."""
@@ -100,7 +114,7 @@ class Stage:
             time.sleep(0.02)
         return found
 
-    def verdict(self, *, within: float = 60.0) -> Evidence:
+    def verdict(self, *, within: float = 60.0, ends: tuple[str, ...] = ("completed",)) -> Evidence:
         """Let the wounds heal, stop everything, and compare the records. Raises with the story if they disagree."""
         self.nemesis.stop()
         self.produced()
@@ -116,8 +130,9 @@ class Stage:
             deaths=self.fleet.deaths,
             freezes=self.fleet.freezes,
             orphans=orphans + self.fleet.orphans(),
+            ends=ends,
             limits=Limits(
-                connections=self._workers * CONNECTIONS_A_WORKER + len(self._producers) * CONNECTIONS_A_PRODUCER
+                connections=self._workers * CONNECTIONS_A_WORKER + self._spawned * CONNECTIONS_A_PRODUCER
             ),
         )
         violations = check(evidence)
@@ -139,7 +154,8 @@ class Stage:
             self.fleet.stop()
             self._samples = self._sampler.stop()
 
-    def _settings(self) -> dict[str, str]:
+    @property
+    def settings(self) -> dict[str, str]:
         return {"ROTA_URL": self._through, "CHAOS_EFFECTS": str(self._effects)}
 
     def _told(self) -> str:

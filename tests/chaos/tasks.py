@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import psycopg
+
 from chaos.effects import Effects
 from rota import Retry, Rota, current_job
 
@@ -57,4 +59,13 @@ async def in_line(key: str, ms: int, group: str) -> dict[str, str | int]:
     """One at a time within its group."""
     with effects.recorded(key, group):
         await asyncio.sleep(ms / 1000)
+    return _answer(key)
+
+
+@app.task(retry=OFTEN)
+def reads_order(key: str) -> dict[str, str | int]:
+    """Fails where the business row that it was enqueued with is not there."""
+    with effects.recorded(key), psycopg.connect(os.environ["ROTA_URL"]) as connection:
+        if connection.execute("SELECT FROM orders WHERE key = %s", [key]).fetchone() is None:
+            raise LookupError(f"the job for {key} came before its order")
     return _answer(key)

@@ -69,6 +69,11 @@ def test_a_job_acknowledged_under_another_id_is_found():
     assert broken(entries=[Entry("a", "other")]) == {"I1"}
 
 
+def test_a_job_of_a_transaction_that_was_given_up_is_found():
+    assert broken(entries=[ENTRY, Entry("b", None, withdrawn=True)]) == set()
+    assert broken(entries=[Entry("a", None, withdrawn=True)]) == {"I1"}
+
+
 def test_a_job_that_nobody_enqueued_is_found():
     assert broken(entries=[]) == {"I1"}
 

@@ -23,13 +23,19 @@ def in_a_job():
 
 def test_a_journal_tells_what_was_acknowledged_and_what_was_not(tmp_path):
     journal = Journal(tmp_path / "one")
-    journal.intend(["a", "b", "c"])
+    journal.intend(["a", "b", "c", "d"])
     journal.ack({"a": "job-a"})
     journal.refuse(["b"], OSError("cut"))
     journal.refuse(["b"], OSError("cut again"))
+    journal.withdraw(["d"])
     journal.close()
 
-    assert read_journals([tmp_path / "one"]) == [Entry("a", "job-a"), Entry("b", None, 2), Entry("c", None)]
+    assert read_journals([tmp_path / "one"]) == [
+        Entry("a", "job-a"),
+        Entry("b", None, 2),
+        Entry("c", None),
+        Entry("d", None, withdrawn=True),
+    ]
 
 
 def test_a_retry_that_is_acknowledged_counts_whatever_came_before(tmp_path):

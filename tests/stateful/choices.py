@@ -19,22 +19,24 @@ payloads = st.sampled_from([{"n": 1}, {"n": 2}, {"m": [1, {"x": None}]}]).map(js
 
 plain: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
-        "task": st.sampled_from(["email", "report"]),
+        "task": st.sampled_from(["email", "email", "email", "report"]),
         "payload_json": payloads,
         "queue": st.sampled_from(QUEUES),
         "priority": st.sampled_from([10, 100]),
         "max_attempts": st.integers(1, 3),
-        "delay": st.sampled_from([0.0, 0.0, 0.0, 5.0, 60.0]),
-        "deadline_in": st.sampled_from([None, None, 30.0]),
-        "tenant": st.sampled_from([None, "acme"]),
-        "held": st.sampled_from([False, False, False, True]),
+        "delay": st.sampled_from([0.0] * 5 + [5.0, 60.0]),
+        "deadline_in": st.sampled_from([None] * 5 + [30.0]),
+        "tenant": st.sampled_from([None, None, None, "acme"]),
+        "held": st.sampled_from([False] * 7 + [True]),
     }
 )
 keyed = st.fixed_dictionaries(
     {"key": st.sampled_from(["k1", "k2"]), "key_window": st.sampled_from([20.0, 600.0])}
 )
 # Each scope has keys of its own, so that the machine can say how many jobs may wait with one.
-unique = st.tuples(st.sampled_from(Scope), st.sampled_from(OnDuplicate), st.sampled_from([15.0, 120.0])).map(
+unique = st.tuples(
+    st.sampled_from([Scope.STARTED, *Scope]), st.sampled_from(OnDuplicate), st.sampled_from([15.0, 120.0])
+).map(
     lambda chosen: {
         "unique_key": f"until {chosen[0]}",
         "unique_scope": chosen[0],
@@ -49,6 +51,7 @@ options = st.tuples(
     st.one_of(
         st.just({}),
         keyed,
+        unique,
         unique,
         gated,
         st.tuples(keyed, unique).map(lambda both: both[0] | both[1]),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from rota._core.job import Job
+from rota._core.job import Job, State
 from rota.stores.contract import Beat, JobFilter, SessionRecord, Store
 
 EVERYTHING = JobFilter(limit=10_000)
@@ -17,6 +17,9 @@ def as_stored(job: Job) -> dict[str, Any]:
     fields = job._asdict()
     for name in ("payload_json", "result_json", "headers_json"):
         fields[name] = None if fields[name] is None else json.loads(fields[name])
+    if job.gate is not None and job.state is State.PENDING:
+        # When a job is parked is the store's own affair; that it runs when it may is checked at the claim.
+        del fields["parked"], fields["updated_at"]
     return fields
 
 
@@ -37,7 +40,7 @@ async def history_of(store: Store) -> dict[str, Any]:
     jobs = await store.find(EVERYTHING)
     return {
         "attempts": {job.id: await store.attempts(job.id) for job in jobs},
-        "audit": await store.audit(limit=10_000),
+        "audit": [row._replace(after=None) for row in await store.audit(limit=10_000)],
         "sessions": sorted(map(_session, await store.sessions())),
         "counts": sorted(await store.counts()),
     }
@@ -50,3 +53,22 @@ def _session(record: SessionRecord) -> tuple[Any, ...]:
 def as_told(beat: Beat, holding: dict[UUID, int]) -> tuple[Any, ...]:
     """A beat without the order of its lists; only held jobs were asked about."""
     return beat.alive, set(beat.cancel) & set(holding), set(beat.lost), set(as_claimed(list(beat.strays)))
+
+
+def differences(real: Any, model: Any, place: str = "") -> list[str]:
+    """Where two answers differ, one line a place: whole answers are too long to be read."""
+    if isinstance(real, dict) and isinstance(model, dict):
+        return [
+            line
+            for name in sorted(real.keys() | model.keys(), key=str)
+            for line in differences(
+                real.get(name, "(missing)"), model.get(name, "(missing)"), f"{place} {name}"
+            )
+        ]
+    if isinstance(real, list) and isinstance(model, list) and len(real) == len(model):
+        return [
+            line
+            for number, both in enumerate(zip(real, model, strict=True))
+            for line in differences(*both, f"{place} [{number}]")
+        ]
+    return [] if real == model else [f"{place}: real {real}, model {model}"]

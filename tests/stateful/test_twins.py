@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -28,9 +30,19 @@ BOUNDED = settings(
     derandomize=not LONGER,
     deadline=None,
     database=None,
+    phases=[Phase.generate],
     print_blob=True,
+    report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@contextmanager
+def a_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """One event loop for all steps of all examples."""
+    with asyncio.Runner() as runner:
+        yield runner.get_loop()
+
 
 EMPTY = """
     TRUNCATE rota.jobs, rota.finished_jobs, rota.dead_jobs, rota.failed_attempts, rota.keys, rota.tasks,
@@ -48,8 +60,8 @@ def test_postgres_does_what_the_memory_store_does(fresh_database: str) -> None:
             await connection.execute(EMPTY)
         return store
 
-    with asyncio.Runner() as runner:
-        run_state_machine_as_test(lambda: Twins(runner, empty_store), settings=BOUNDED)
+    with a_loop() as loop:
+        run_state_machine_as_test(lambda: Twins(loop, empty_store), settings=BOUNDED)
 
 
 def test_the_machine_would_notice_a_store_that_forgets_the_fence() -> None:
@@ -68,7 +80,7 @@ def test_the_machine_would_notice_a_store_that_forgets_the_fence() -> None:
     async def forgetful_store(clock: Clock) -> Store:
         return Forgetful(clock=clock)
 
-    with asyncio.Runner() as runner, pytest.raises(AssertionError):
+    with a_loop() as loop, pytest.raises(AssertionError):
         run_state_machine_as_test(
-            lambda: Twins(runner, forgetful_store), settings=settings(BOUNDED, print_blob=False)
+            lambda: Twins(loop, forgetful_store), settings=settings(BOUNDED, print_blob=False)
         )

@@ -25,7 +25,9 @@ class Unheard(MemoryStore):
 
 @pytest.fixture(params=["by hint", "by heartbeat"])
 async def heard(request):
-    stage = Stage(MemoryStore() if request.param == "by hint" else Unheard())
+    stage = (
+        Stage(Unheard()) if request.param == "by heartbeat" else Stage(MemoryStore(), lease=60.0, beat=30.0)
+    )
     yield stage
     await stage.close()
 

@@ -213,6 +213,7 @@ async def test_a_handler_that_cancels_its_own_task_harms_no_other_job(stage):
     await stage.work()
 
     assert (await first, await second) == ("done", "done")
+    assert (await stage.job(second)).attempt == 1
 
 
 @pytest.mark.req("V1")
@@ -235,28 +236,27 @@ async def test_independent_steps_inside_one_job_run_side_by_side(stage):
 
 
 async def test_many_jobs_that_never_wait_leave_the_loop_its_turn(stage):
-    turns = 0
+    longest = 0.0
 
     async def neighbour() -> None:
-        nonlocal turns
+        nonlocal longest
+        last = time.monotonic()
         while True:
             await asyncio.sleep(0)
-            turns += 1
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
 
     @stage.app.task
     async def busy() -> None:
-        time.sleep(0.002)
+        time.sleep(0.005)
 
-    await busy.enqueue_many([() for _ in range(100)])
+    handles = await busy.enqueue_many([() for _ in range(100)])
     beside = asyncio.create_task(neighbour())
-    worker = await stage.work(lanes={"general": 200})
-    turns = 0
-    last = await busy.enqueue()
-    await stage.ended(last)
+    await stage.work(lanes={"general": 200})
+    for handle in handles:
+        await stage.ended(handle)
     beside.cancel()
 
-    assert worker.desk.fenced == 0
-    assert turns >= 20
+    assert longest < 0.25, "one batch of half a second kept everything else waiting"
 
 
 async def test_threads_run_side_by_side(stage):

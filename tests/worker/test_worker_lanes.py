@@ -212,25 +212,26 @@ def a_lane(slots: int = 10) -> Lane:
     return Lane(LaneSpec("general", slots, None))
 
 
-def test_one_claim_sets_aside_at_most_half_of_a_lane():
-    lane = a_lane(5)
+def test_one_claim_sets_aside_at_most_half_of_a_lane_with_many_slots():
+    lane = a_lane(99)
 
-    assert [lane.reserve(), lane.reserve(), lane.free] == [3, 2, 0]
+    assert [lane.reserve(), lane.reserve(), lane.free] == [50, 49, 0]
     assert a_lane(1).reserve() == 1
+    assert a_lane(8).reserve() == 8
 
 
 def test_a_full_answer_lets_both_exchanges_ask_and_a_short_one_neither():
-    lane = a_lane()
+    lane = a_lane(100)
     asked = lane.reserve()
     assert not lane.hungry, "one claim decides whether there is work at all"
 
     lane.answered(asked, asked, lane.hints)
     assert lane.hungry
     first, second = lane.reserve(), lane.free
-    assert (first, second) == (5, 0)
+    assert (first, second) == (50, 0)
 
     lane.answered(first, 1, lane.hints)
-    assert (lane.free, lane.hungry, lane.dry) == (4, False, True)
+    assert (lane.free, lane.hungry, lane.dry) == (49, False, True)
     lane.wake()
     assert lane.hungry
 

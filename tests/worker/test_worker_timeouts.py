@@ -13,7 +13,7 @@ from build import a_stored_job
 from rota import Retry, Snooze, current_job
 from rota._core.job import State
 from rota.worker.deadlines import FEWEST_TO_SWEEP, Deadlines
-from rota.worker.run import Run
+from rota.worker.execution import Run
 
 
 @pytest.mark.req("D15", "L21")
@@ -129,6 +129,31 @@ async def test_a_handler_that_does_not_stop_is_left_behind_and_its_late_end_chan
     await until(lambda: worker.runner.threads.zombies == 0)
     assert (await stage.job(handle)).version == job.version
     assert worker.desk.fenced == 0
+
+
+async def test_a_thread_behind_middleware_is_waited_for_like_any_other(stage):
+    diary: list[str] = []
+
+    @stage.app.middleware
+    async def around(job, call_next):
+        try:
+            return await call_next()
+        finally:
+            diary.append("middleware left")
+
+    @stage.app.task(timeout=0.05, retry=1)
+    def slow() -> None:
+        while not current_job().cancel_requested:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        diary.append("thread ended")
+
+    worker = await stage.work()
+    job = await stage.ended(await slow.enqueue())
+
+    assert (job.state, job.error_class) == (State.DEAD, "timeout")
+    assert diary == ["thread ended", "middleware left"]
+    assert (worker.runner.abandoned, worker.runner.threads.zombies) == (0, 0)
 
 
 async def test_a_handler_that_ends_in_time_is_left_alone(stage):

@@ -8,9 +8,15 @@ import time
 import pytest
 from worker_stage import FaultyStore, Stage, until
 
+from build import new_id
 from rota._core.job import State
 from rota.stores.contract import ResyncHint, WorkHint
 from rota.stores.memory import MemoryStore
+from rota.worker.desk import Desk
+from rota.worker.lanes import Lane, LaneSpec
+from rota.worker.listener import Listener
+from rota.worker.poller import Poller
+from rota.worker.session import Session
 
 
 class Unheard(FaultyStore):
@@ -60,6 +66,49 @@ async def test_a_scheduled_job_starts_when_it_is_due(seldom):
     await seldom.ended(await work.using(delay=0.6).enqueue())
 
     assert 0.6 <= started[0] - began < 0.75
+
+
+async def test_a_hint_of_a_scheduled_job_makes_an_idle_worker_ask_when_it_is_due(seldom):
+    @seldom.app.task
+    async def work() -> None: ...
+
+    desk = Desk([Lane(LaneSpec("general", 5, None))], {})
+    [lane] = desk.lanes
+    listener = Listener(seldom.store, desk, lambda job_id: None)
+    poller = Poller(seldom.store, desk, listener, poll=60.0, idle_poll=60.0)
+    poller._pause = 60.0  # nothing has come for long
+    polling = asyncio.create_task(poller.run())
+    await work.using(delay=0.5).enqueue()
+    listener.on_hint(WorkHint("default", 100))
+    lane.dry = True
+    began = time.monotonic()
+    await until(lambda: not lane.dry)
+    polling.cancel()
+
+    assert time.monotonic() - began < 1.0
+
+
+async def test_a_full_answer_calls_the_other_exchange_to_fetch_while_these_run():
+    desk = Desk([Lane(LaneSpec("general", 100, None))], {})
+    desk.session = Session(new_id(), 15.0, time.monotonic())
+    order = desk.next_order()
+    assert desk.next_order() is None, "one claim decides whether there is work at all"
+    other = asyncio.create_task(desk.wait())
+    await asyncio.sleep(0)
+    desk.answered(order, (), order.asked)
+    await asyncio.wait_for(other, 1)
+
+    assert desk.next_order().asked == 50
+
+
+async def test_what_was_claimed_under_a_session_that_ended_meanwhile_is_not_taken_in():
+    desk = Desk([Lane(LaneSpec("general", 10, None))], {})
+    desk.session = Session(new_id(), 15.0, time.monotonic())
+    order = desk.next_order()
+    desk.session = Session(new_id(), 15.0, time.monotonic())
+
+    assert desk.answered(order, (), order.asked) is False
+    assert (desk.lanes[0].free, desk.lanes[0].asking) == (10, 0)
 
 
 async def test_a_job_that_nobody_hinted_at_is_found_by_a_poll():

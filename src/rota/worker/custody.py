@@ -12,7 +12,7 @@ from rota._core.outcome import HandedBack, decide
 from rota._core.retry import Retry
 from rota.stores.contract import Beat
 from rota.worker.desk import Desk
-from rota.worker.run import Run, Stop
+from rota.worker.execution import Run, Stop
 from rota.worker.runner import Runner
 from rota.worker.session import Session
 

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from time import monotonic
 
-from rota.worker.run import Run
+from rota.worker.execution import Run
 
 FEWEST_TO_SWEEP = 256
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rota.errors import UnknownTask
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.worker.lanes import Lane
-from rota.worker.run import Run
+from rota.worker.execution import Run
 from rota.worker.session import Session
 
 log = logging.getLogger("rota.worker")
@@ -93,7 +93,8 @@ class Desk:
             for answer in settled:
                 if answer.answer is Answer.FENCED:
                     self._count_fenced(answer)
-        if order.session is not self.session:
+        if order.session is not self.session or not order.session.trusted:
+            # It ended, or this process stood still past its lease: what it claimed may be somebody else's by now.
             if order.lane is not None:
                 order.lane.unanswered(order.asked)
             return False

@@ -7,7 +7,7 @@ from asyncio import CancelledError
 from rota._core.failure import ErrorClass, Failure
 from rota._core.outcome import Cancelled, HandedBack, Lost, Outcome, Raised, Returned, Snoozed
 from rota.errors import Cancel, Die, RetryAfter, Snooze
-from rota.worker.run import Run, Stop
+from rota.worker.execution import Run, Stop
 
 RETURNED_NOTHING = Returned()
 

@@ -8,7 +8,7 @@ from time import monotonic
 from rota._core.job import Job
 from rota.stores.contract import Settled, Store
 from rota.worker.desk import Desk, Order
-from rota.worker.run import Run
+from rota.worker.execution import Run
 from rota.worker.runner import Runner
 from rota.worker.service import Service
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rota.errors import StoreUnavailable
 from rota.stores.contract import Beat, SessionStart, Store
-from rota.worker.run import Run
+from rota.worker.execution import Run
 from rota.worker.service import Service
 from rota.worker.session import Session
 from rota.worker.stall import StallDetector

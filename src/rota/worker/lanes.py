@@ -11,6 +11,10 @@ EVERY_QUEUE = "general"
 """The lane that serves every queue unless it is told otherwise. Any other lane serves the queue of its own name."""
 
 
+SHARED_FROM = 40
+"""With fewer slots a round trip costs more than fetching and running at the same time would gain."""
+
+
 class LaneSpec(NamedTuple):
     """A lane as it is configured."""
 
@@ -77,12 +81,12 @@ def _misread(text: str) -> ConfigError:
 class Lane:
     """A lane at work: how many of its slots are free, and whether asking for work makes sense."""
 
-    __slots__ = ("asking", "dry", "flowing", "free", "half", "hints", "name", "queues", "slots")
+    __slots__ = ("asking", "dry", "flowing", "free", "hints", "name", "queues", "share", "slots")
 
     def __init__(self, spec: LaneSpec) -> None:
         self.name, self.slots, self.queues = spec
         self.free = self.slots
-        self.half = (self.slots + 1) // 2
+        self.share = self.slots if self.slots < SHARED_FROM else (self.slots + 1) // 2
         self.asking = 0
         """Claims on their way for this lane."""
         self.flowing = False
@@ -109,8 +113,8 @@ class Lane:
         self.dry = False
 
     def reserve(self) -> int:
-        """Set slots aside for one claim: at most half, so that one half runs while the other is fetched."""
-        asked = min(self.free, self.half)
+        """Set slots aside for one claim: of many at most half, so that one half runs while the other is fetched."""
+        asked = min(self.free, self.share)
         self.free -= asked
         self.asking += 1
         return asked

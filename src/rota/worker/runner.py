@@ -23,7 +23,7 @@ from rota.worker.endings import RETURNED_NOTHING, abandoned, failure_of, raised,
 from rota.worker.executors.aio import rest_of
 from rota.worker.executors.thread import Threads
 from rota.worker.host import Middleware
-from rota.worker.run import Run, Stop
+from rota.worker.execution import Run, Stop
 from rota.worker.wrapping import Wrapping
 
 log = logging.getLogger("rota.worker")
@@ -145,6 +145,7 @@ class Runner:
 
     async def _run_ready(self, me: asyncio.Task[None]) -> None:
         ready = self.ready
+        self._drop_untrusted()
         slice_end = monotonic() + SLICE
         while ready:
             run = self.current = ready.popleft()
@@ -167,7 +168,15 @@ class Runner:
             if monotonic() > slice_end:
                 self.current = None
                 await asyncio.sleep(0)
+                self._drop_untrusted()
                 slice_end = monotonic() + SLICE
+
+    def _drop_untrusted(self) -> None:
+        """After a freeze what waits here may be somebody else's already: begin none of it."""
+        session = self._desk.session
+        if session is None or not session.trusted:
+            for run in self.ready:
+                self.stop(run, Stop.LOST)
 
     async def _carry(self, run: Run, begun: Begun, waits_for: Any, me: asyncio.Task[None]) -> None:
         """This handler waits: from here on this Task is its own."""

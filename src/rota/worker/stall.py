@@ -12,7 +12,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any
 
-from rota.worker.run import Run
+from rota.worker.execution import Run
 
 log = logging.getLogger("rota.worker")
 

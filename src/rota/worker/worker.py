@@ -23,7 +23,7 @@ from rota.worker.lanes import Lane, Lanes, LaneSpec, lane_specs
 from rota.worker.listener import Listener
 from rota.worker.opening import Opening, close_all, open_all
 from rota.worker.poller import Poller
-from rota.worker.run import Run, Stop
+from rota.worker.execution import Run, Stop
 from rota.worker.runner import Runner
 from rota.worker.service import Service
 from rota.worker.session import introduce

@@ -11,7 +11,7 @@ from typing import Any
 
 from rota.worker.executors.thread import Threads
 from rota.worker.host import Middleware
-from rota.worker.run import Run
+from rota.worker.execution import Run
 
 
 class Wrapping:

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-import servers
 
+import servers
 from rota.stores.postgres import PostgresStore
 from rota.stores.postgres.connections import Connection
 
@@ -72,9 +72,7 @@ def waits(store: PostgresStore) -> Callable[[Awaitable[Any]], Any]:
     async def waiting(call: Awaitable[Any]) -> AsyncIterator[asyncio.Task[Any]]:
         task = asyncio.ensure_future(call)
         watcher = await store._desks().connections.connect()
-        query = (
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         try:
             async with asyncio.timeout(5):
                 while not (await (await watcher.execute(query)).fetchone())[0]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from build import a_job, a_session, claim, completed
 
+from build import a_job, a_session, claim, completed
 from rota.stores.contract import Wanted
 from rota.stores.postgres.sqlfiles import statement
 
@@ -25,7 +25,9 @@ async def test_a_claim_never_takes_more_than_its_limit_under_poisoned_statistics
     await store.settle([completed(job) for job in await claim(store, session, Wanted(600))])
     async with store._desks().connections.connection() as connection:
         await connection.execute("ANALYZE rota.jobs")
-        await connection.execute("UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE oid = 'rota.jobs'::regclass")
+        await connection.execute(
+            "UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE oid = 'rota.jobs'::regclass"
+        )
     await store.enqueue([a_job(priority=number % 3) for number in range(300)])
     wanted = Wanted(10)
     claims = store._desks().claims

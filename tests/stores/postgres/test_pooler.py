@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 import servers
 from build import ANY, a_job, a_running_job, a_session, applied, by_hand, claim, completed, failed, read
-
 from rota._core.actions import Verb
 from rota._core.job import State
 from rota.stores.contract import Retention, Stored, WorkHint

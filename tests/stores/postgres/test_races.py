@@ -6,8 +6,22 @@ import asyncio
 from uuid import UUID
 
 import pytest
-from build import ANY, ONE, a_job, a_running_job, a_session, applied, claim, completed, failed, fenced, lost, new_id, read
 
+from build import (
+    ANY,
+    ONE,
+    a_job,
+    a_running_job,
+    a_session,
+    applied,
+    claim,
+    completed,
+    failed,
+    fenced,
+    lost,
+    new_id,
+    read,
+)
 from rota._core.actions import Audit, CancelRequest
 from rota._core.job import State
 from rota._core.outcome import Transition
@@ -185,7 +199,9 @@ async def test_a_session_that_beat_in_time_is_not_ended_by_a_rescuer_that_waited
     )
     # Expired as the rescuer's snapshot sees it; the open beat is newer.
     async with store._desks().connections.connection() as connection:
-        row = await (await connection.execute("SELECT count(*) FROM rota.sessions WHERE ended_at IS NULL")).fetchone()
+        row = await (
+            await connection.execute("SELECT count(*) FROM rota.sessions WHERE ended_at IS NULL")
+        ).fetchone()
     assert row == (1,)
     await side.commit()
 
@@ -265,7 +281,8 @@ async def test_the_holder_of_a_unique_key_does_not_start_before_the_duplicate_co
 async def test_a_key_that_the_janitor_is_removing_is_taken_anew_and_not_lost(store, side, waits):
     async with store._desks().connections.connection() as connection:
         await connection.execute(
-            "INSERT INTO rota.keys (kind, tenant, key, until) VALUES ('idempotency', '', 'order:7', now() - interval '1 h')"
+            "INSERT INTO rota.keys (kind, tenant, key, until)"
+            " VALUES ('idempotency', '', 'order:7', now() - interval '1 hour')"
         )
     await side.execute(statement("tidy_keys"), {"limit": 100, "now": None})
     first = a_job(key="order:7")
@@ -393,5 +410,3 @@ async def test_fifty_workers_and_a_thousand_jobs_make_one_claim_each(store, fres
         await asyncio.gather(*[work() for _ in range(50)])
 
     assert sorted(taken) == sorted(job.id for job in jobs)
-
-

@@ -67,7 +67,7 @@ def apply(book: Book, transition: Transition, now: datetime) -> Job:
         if newer is not None:
             after = _superseded(before, after, newer, now)
     if transition.failure is not None:
-        book.attempts.setdefault(before.id, []).append(_attempt(before, transition, now))
+        book.attempts.setdefault(before.id, []).append(_attempt(before, after, transition, now))
     if after.review in REVIEW_CLOSED:
         book.reviewed_at.setdefault(after.id, now)
     else:
@@ -154,14 +154,14 @@ def _superseded(before: Job, after: Job, newer: UUID, now: datetime) -> Job:
     )
 
 
-def _attempt(job: Job, transition: Transition, now: datetime) -> Attempt:
+def _attempt(job: Job, after: Job, transition: Transition, now: datetime) -> Attempt:
     failure = transition.failure
     assert failure is not None
     return Attempt(
         job_id=job.id,
         version=job.version,
         attempt=job.attempt,
-        outcome=transition.verb,
+        outcome=transition.verb if after.superseded_by is None else "supersede",
         error_class=failure.error_class.value,
         error_type=failure.type,
         message=failure.message,

@@ -85,10 +85,12 @@ async def _schema(connection: Connection) -> Finding:
 
 
 async def _rights(connection: Connection) -> Finding:
-    lacking, role = await _one(
+    lacking, role, owner, owns = await _one(
         connection,
         "SELECT array_agg(t.relname::text || ' ' || p.right_) FILTER (WHERE NOT has_table_privilege(t.oid, p.right_)),"
-        " current_user::text FROM pg_class t, unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) AS p (right_)"
+        " current_user::text, min(t.relowner::regrole::text) FILTER (WHERE t.relname = 'finished_jobs'),"
+        " bool_and(pg_has_role(t.relowner, 'USAGE')) FILTER (WHERE t.relname = 'finished_jobs')"
+        " FROM pg_class t, unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) AS p (right_)"
         " WHERE t.relnamespace = 'rota'::regnamespace AND t.relname IN"
         " ('jobs','finished_jobs','dead_jobs','keys','tasks','sessions','failed_attempts')",
     )
@@ -96,6 +98,12 @@ async def _rights(connection: Connection) -> Finding:
         names = ", ".join(lacking) if isinstance(lacking, list) else str(lacking)
         return Finding(
             "bad", f"rights: role {role} lacks {names}", "GRANT them, or connect as the owner of schema rota."
+        )
+    if not owns:
+        return Finding(
+            "warn",
+            f"rights: role {role} may do its work, but not make and drop the days of finished jobs",
+            f"Let one worker connect as the owner of schema rota, or GRANT {owner} TO {role}.",
         )
     return Finding("ok", f"rights: role {role} may do its work")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
@@ -10,8 +12,18 @@ from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from rota.errors import PermissionMissing, SchemaOutdated, StoreError, StoreFull, StoreUnavailable
 
 # Classes of errors after which the same statement may simply be sent again.
-REPEATABLE = ("08", "57P", "53", "40", "55P03", "25006")
+REPEATABLE = ("08", "57P", "53", "40", "55P03")
 FULL = "53100"
+# libpq gives no code for what happens while it connects, only the server's words.
+LOGIN = re.compile(
+    r'authentication failed|no password supplied|no pg_hba\.conf entry|role ".*" (does not exist|is not permitted)'
+)
+NO_DATABASE = re.compile(r'database ".*" does not exist')
+CROWDED = re.compile(r"too many (connections|clients)|connection slots are reserved")
+# What libpq says around the reason, over and over.
+AROUND = re.compile(
+    r"connection failed: |connection to server (at|on) .*? failed: |FATAL: |\s*Is the server running .*?\?", re.DOTALL
+)
 
 
 def repeatable(error: BaseException) -> bool:
@@ -21,7 +33,9 @@ def repeatable(error: BaseException) -> bool:
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False
     state = getattr(error, "sqlstate", None)
-    return state is None or (state != FULL and state.startswith(REPEATABLE))
+    if state is None:
+        return not (LOGIN.search(str(error)) or NO_DATABASE.search(str(error)))
+    return bool(state != FULL and state.startswith(REPEATABLE))
 
 
 def bad_row(error: BaseException) -> bool:
@@ -40,33 +54,90 @@ def repeated_id(error: BaseException) -> bool:
 
 def address(url: str) -> str:
     """The server of a URL, without its password, for messages."""
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return "the given address"
+    parts = _parts(url) or {}
     host = parts.get("host") or parts.get("hostaddr") or "the local socket"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{host}{port}, database {parts.get('dbname') or parts.get('user') or 'default'!r}"
 
 
+def _parts(url: str) -> dict[str, object] | None:
+    try:
+        return dict(conninfo_to_dict(url))
+    except psycopg.ProgrammingError:
+        return None
+
+
+def _reason(error: BaseException) -> str:
+    """What the server or the driver said, as part of a sentence."""
+    # The server's own sentence, without the piece of our statement that it points at.
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    said = " ".join((primary or AROUND.sub("", str(error))).split())
+    return said.rstrip(".") or type(error).__name__
+
+
 def explained(error: BaseException, url: str) -> StoreError:
     """The error in Rota's words: what, where, and what to do next."""
-    where = address(url)
-    reason = " ".join(str(error).split()) or type(error).__name__
-    state = getattr(error, "sqlstate", None)
+    if _parts(url) is None:
+        from rota.config import masked
+
+        error.args = (str(error).replace(url, masked(url)),)  # it goes into tracebacks, and quotes the password
+        return StoreError(
+            f"the address {masked(url)!r} is not one that PostgreSQL understands. "
+            "Write postgresql://user:password@host:5432/database, with special characters percent-encoded."
+        )
+    where, reason = address(url), _reason(error)
+    return _of_connecting(error, where, reason) or _of_statement(error, where, reason)
+
+
+def _of_connecting(error: BaseException, where: str, reason: str) -> StoreError | None:
+    """Why there is no connection; None if there is one."""
+    words = reason if getattr(error, "sqlstate", None) is None else ""
+    if isinstance(error, pg.InvalidAuthorizationSpecification) or LOGIN.search(words):
+        return StoreUnavailable(
+            f"PostgreSQL at {where} refused the login: {reason}. Check user and password in the URL."
+        )
+    if isinstance(error, pg.InvalidCatalogName) or NO_DATABASE.search(words):
+        return StoreUnavailable(
+            f"PostgreSQL at {where}: {reason}. Create it (`createdb`), or correct the URL."
+        )
+    if isinstance(error, pg.TooManyConnections) or CROWDED.search(words):
+        return StoreUnavailable(
+            f"PostgreSQL at {where} takes no more connections: {reason}. "
+            "Raise max_connections, or put a pooler before it."
+        )
+    if "failed to resolve host" in words:
+        return StoreUnavailable(
+            f"cannot reach PostgreSQL at {where}: {reason}. Check the host name and port in the URL."
+        )
+    if repeatable(error) or isinstance(error, PoolClosed):
+        return StoreUnavailable(
+            f"cannot reach PostgreSQL at {where}: {reason}. Is it running? `rota doctor` looks closer."
+        )
+    return None
+
+
+def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
+    """Why the server did not do what it was asked."""
     if isinstance(error, pg.InsufficientPrivilege):
+        if "must be owner" in reason:
+            return PermissionMissing(
+                f"PostgreSQL at {where} refused: {reason}. The days of finished jobs are made and dropped by the owner "
+                "of schema rota only: let workers connect as that role, or make theirs a member of it (GRANT owner TO role)."
+            )
+        if "permission denied for database" in reason:
+            return PermissionMissing(
+                f"PostgreSQL at {where} refused: {reason}. To make schema rota a role must own the database, or be given "
+                "the right (GRANT CREATE ON DATABASE): run `rota migrate` as such a role."
+            )
         return PermissionMissing(
             f"PostgreSQL at {where} refused: {reason}. Grant this role the rights (GRANT USAGE ON SCHEMA rota; "
             "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota), or use another role."
         )
-    if (
-        isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction))
-        and "rota" in reason
-    ):
+    if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction)) and "rota" in reason:
         from rota.stores.postgres.migrate import LATEST
 
         return SchemaOutdated(None, LATEST)
-    if state == FULL or "No space left" in reason:
+    if getattr(error, "sqlstate", None) == FULL or "No space left" in reason:
         return StoreFull(
             f"PostgreSQL at {where} has no disk space left ({reason}). Nothing was written. Free space on its disk; "
             "workers go on by themselves then."
@@ -75,19 +146,6 @@ def explained(error: BaseException, url: str) -> StoreError:
         return StoreUnavailable(
             f"PostgreSQL at {where} is read-only (a standby?). Point the address at the primary."
         )
-    if (
-        isinstance(error, (pg.InvalidPassword, pg.InvalidAuthorizationSpecification))
-        or "authentication failed" in reason
-    ):
-        return StoreUnavailable(
-            f"PostgreSQL at {where} refused the login: {reason}. Check user and password in the URL."
-        )
-    if isinstance(error, pg.InvalidCatalogName) or ("database" in reason and "does not exist" in reason):
-        return StoreUnavailable(
-            f"PostgreSQL at {where}: {reason}. Create it (`createdb`), or correct the URL."
-        )
-    if repeatable(error) or isinstance(error, PoolClosed):
-        return StoreUnavailable(
-            f"cannot reach PostgreSQL at {where}: {reason}. Is it running? `rota doctor` looks closer."
-        )
-    return StoreError(f"PostgreSQL at {where} refused a statement: {reason}")
+    return StoreError(
+        f"PostgreSQL at {where} refused a statement: {reason}. `rota doctor` checks the schema and the rights."
+    )

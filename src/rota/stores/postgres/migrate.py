@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from rota.stores.postgres.faults import explained
+from rota.errors import StoreUnavailable
+from rota.stores.postgres.faults import address
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection
@@ -81,13 +82,15 @@ async def migrate(connection: Connection, url: str) -> list[str]:
                 if await _apply(connection, migration):
                     done.append(migration.name)
                 break
-            except pg.LockNotAvailable:
+            except pg.LockNotAvailable as error:
                 # Somebody holds a table. Waiting in line would block everybody behind us: step back, try again.
                 if attempt == LOCK_TRIES - 1:
-                    raise
+                    raise StoreUnavailable(
+                        f"PostgreSQL at {address(url)}: migration {migration.name} found its tables locked by others "
+                        f"{LOCK_TRIES} times. Nothing was changed. See pg_stat_activity for a transaction that was "
+                        "left open, end it, and run `rota migrate` again."
+                    ) from error
                 await asyncio.sleep(0.2)
-            except psycopg.Error as error:
-                raise explained(error, url) from error
     return done
 
 

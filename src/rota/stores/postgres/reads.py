@@ -76,7 +76,9 @@ class Reads:
 
     async def _rows(self, verb: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         async def call(connection: Connection, _: bool) -> list[tuple[Any, ...]]:
-            return await (await connection.execute(statement(verb), parameters)).fetchall()
+            # Not prepared: a plan that fits every filter fits none.
+            cursor = await connection.execute(statement(verb), parameters, prepare=False)
+            return await cursor.fetchall()
 
         return await self._connections.run(call)
 

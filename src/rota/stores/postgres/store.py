@@ -204,6 +204,8 @@ class PostgresStore:
             raise explained(error, self.url) from error
         try:
             return await call(connection)
+        except (psycopg.Error, OSError) as error:
+            raise explained(error, self.url) from error
         finally:
             await connection.close()
 

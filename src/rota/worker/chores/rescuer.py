@@ -52,8 +52,8 @@ class Rescuer(Service):
         return len(jobs)
 
     def pause(self, next_end: float | None) -> float:
-        """Seconds until the next look: when the earliest lease ends, but often enough to see new sessions."""
-        longest = max(SHORTEST_PAUSE, self._lease / 3) * random.uniform(0.8, 1.0)  # noqa: S311
+        """Seconds until the next look: when the earliest lease ends. A session begun meanwhile outlives that."""
+        longest = max(SHORTEST_PAUSE, self._lease) * random.uniform(0.8, 1.0)  # noqa: S311
         if next_end is None:
             return longest
         just_after = max(SHORTEST_PAUSE, next_end) + random.uniform(0.0, 0.3)  # noqa: S311 - not all workers at once

@@ -11,7 +11,7 @@ from itertools import count
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
-from rota.worker.run import Run
+from rota.worker.execution import Run
 
 Call: TypeAlias = "Callable[[], Any]"
 OnEnd: TypeAlias = "Callable[[Run, Any, BaseException | None], None]"

@@ -191,9 +191,10 @@ BEGIN
         RAISE EXCEPTION 'rota: the payload of % must be a JSON object of its arguments, not %',
             quote_literal(enqueue.task), jsonb_typeof(enqueue.payload) USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF pg_column_size(enqueue.payload) > 262144 THEN
+    -- Measured as text: what comes from a table may be compressed.
+    IF octet_length(enqueue.payload::text) > 262144 THEN
         RAISE EXCEPTION 'rota: the payload of % is % bytes; the limit is 262144',
-            quote_literal(enqueue.task), pg_column_size(enqueue.payload)
+            quote_literal(enqueue.task), octet_length(enqueue.payload::text)
             USING ERRCODE = 'program_limit_exceeded', HINT = 'Store the content elsewhere and pass a reference to it.';
     END IF;
     gate := CASE

@@ -1,0 +1,180 @@
+"""Migrations: each once, whoever runs them and how often, by Rota or by psql; and nobody is blocked behind them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import psycopg
+import pytest
+import servers
+
+from rota.errors import PermissionMissing, StoreUnavailable
+from rota.stores.postgres import PostgresStore, migrate
+
+ALL = [migration.name for migration in migrate.migrations()]
+
+
+@pytest.fixture
+async def store(own_database: str) -> AsyncIterator[PostgresStore]:
+    """A store on a database that has no schema."""
+    store = PostgresStore(own_database)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def psql(own_server: servers.Server) -> Callable[[str, str], str]:
+    def run(url: str, script: str) -> str:
+        return own_server.run(
+            "psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", url, text="SET client_min_messages=warning;" + script
+        )
+
+    return run
+
+
+@pytest.fixture
+def another_database(own_server: servers.Server, own_database: str) -> str:
+    url = own_database + "_twin"
+    with psycopg.connect(own_server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {url.rpartition('/')[2]}")
+    return url
+
+
+def schema_of(server: servers.Server, url: str) -> list[str]:
+    """The whole schema as pg_dump writes it, without what changes from dump to dump."""
+    lines = server.run("pg_dump", "--schema-only", url).splitlines()
+    return [line for line in lines if line.strip() and not line.startswith(("--", "\\"))]
+
+
+async def versions(url: str) -> list[tuple[int, str]]:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        cursor = await connection.execute("SELECT version, name FROM rota.migrations ORDER BY version")
+        return await cursor.fetchall()
+
+
+async def up_to(url: str, version: int) -> None:
+    """Migrate only so far."""
+    script = migrate.sql(0)
+    for migration in migrate.migrations():
+        if migration.version > version:
+            script = script.replace(migration.sql.strip(), "").replace(migrate._record(migration), "")
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute(script.encode())
+
+
+async def test_a_fresh_database_gets_everything_in_order(store, own_database):
+    assert await store.pending_migrations() == ALL
+
+    assert await store.migrate() == ALL
+    assert await store.pending_migrations() == []
+    assert await versions(own_database) == [(m.version, m.name) for m in migrate.migrations()]
+    await store.open()
+
+
+async def test_migrating_again_changes_nothing(store, own_server, own_database):
+    await store.migrate()
+    before = schema_of(own_server, own_database)
+
+    assert await store.migrate() == []
+    assert schema_of(own_server, own_database) == before
+
+
+async def test_a_database_in_between_gets_what_it_lacks(store, own_database):
+    await up_to(own_database, 1)
+
+    assert await store.pending_migrations() == ALL[1:]
+    assert await store.migrate() == ALL[1:]
+
+
+async def test_five_that_migrate_at_once_apply_each_migration_once(own_database):
+    stores = [PostgresStore(own_database) for _ in range(5)]
+
+    applied = await asyncio.gather(*[store.migrate() for store in stores])
+
+    assert sorted(name for names in applied for name in names) == ALL
+    assert len(await versions(own_database)) == len(ALL)
+
+
+async def test_the_script_for_psql_makes_the_same_schema(store, own_server, own_database, another_database, psql):
+    await store.migrate()
+
+    psql(another_database, migrate.sql())
+
+    assert schema_of(own_server, another_database) == schema_of(own_server, own_database)
+    assert await versions(another_database) == await versions(own_database)
+
+
+async def test_the_script_for_the_rest_makes_the_same_schema(store, own_server, own_database, another_database, psql):
+    await store.migrate()
+    await up_to(another_database, 1)
+
+    psql(another_database, migrate.sql(since=1))
+
+    assert schema_of(own_server, another_database) == schema_of(own_server, own_database)
+    assert await versions(another_database) == await versions(own_database)
+
+
+async def test_a_script_that_fails_half_way_leaves_nothing(own_database, own_server, psql):
+    broken = migrate.sql().replace("SELECT rota.make_days();", "SELECT 1 / 0;")
+    assert "1 / 0" in broken
+
+    with pytest.raises(AssertionError, match="division by zero"):
+        psql(own_database, broken)
+
+    assert not any("rota" in line for line in schema_of(own_server, own_database))
+
+
+async def test_a_locked_table_makes_the_migrator_step_back_and_try_again(store, own_database):
+    await up_to(own_database, 1)
+    async with await psycopg.AsyncConnection.connect(own_database) as holder:
+        await holder.execute("LOCK TABLE rota.finished_jobs IN ACCESS EXCLUSIVE MODE")
+        migrating = asyncio.create_task(store.migrate())
+        async with asyncio.timeout(20):
+            await waiting(own_database, 1)
+            await waiting(own_database, 0)
+        assert not migrating.done()
+        await holder.commit()
+
+    assert await migrating == ALL[1:]
+
+
+async def test_a_table_that_stays_locked_is_reported_and_nothing_is_changed(store, own_server, own_database, monkeypatch):
+    monkeypatch.setattr(migrate, "LOCK_TRIES", 1)
+    await up_to(own_database, 1)
+    async with await psycopg.AsyncConnection.connect(own_database) as holder:
+        await holder.execute("LOCK TABLE rota.finished_jobs IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreUnavailable) as refused:
+            await store.migrate()
+
+    assert str(refused.value) == (
+        f"PostgreSQL at 127.0.0.1:{own_server.port}, database '{own_database.rpartition('/')[2]}': migration {ALL[1]} "
+        "found its tables locked by others 1 times. Nothing was changed. See pg_stat_activity for a transaction that "
+        "was left open, end it, and run `rota migrate` again."
+    )
+    assert await store.pending_migrations() == ALL[1:]
+
+
+@pytest.mark.parametrize("verb", ["migrate", "pending_migrations"])
+async def test_a_role_that_may_not_make_a_schema_learns_which_right_it_needs(own_database, verb):
+    store = PostgresStore(own_database.replace("rota@", "locked:sesame@"))
+    if verb == "pending_migrations":
+        owner = PostgresStore(own_database)
+        await owner.migrate()
+
+    with pytest.raises(PermissionMissing) as refused:
+        await getattr(store, verb)()
+
+    rights = {
+        "migrate": "GRANT CREATE ON DATABASE): run `rota migrate` as such a role.",
+        "pending_migrations": "GRANT USAGE ON SCHEMA rota;",
+    }
+    assert rights[verb] in str(refused.value)
+
+
+async def waiting(url: str, how_many: int) -> None:
+    """Until exactly so many wait for a lock."""
+    question = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        while (await (await connection.execute(question)).fetchone()) != (how_many,):
+            await asyncio.sleep(0.02)
