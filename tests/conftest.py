@@ -43,6 +43,8 @@ def administrator(cluster: str) -> Iterator[psycopg.Connection]:
         # Nothing here outlives the run, so the disk need not be waited for. Chaos tests have servers of their own.
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        # The role has the schema's name, so that the server would find our tables by a slip of ours.
+        connection.execute("ALTER SYSTEM SET search_path = public")
         connection.execute("SELECT pg_reload_conf()")
         yield connection
 

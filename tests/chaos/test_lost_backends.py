@@ -12,9 +12,10 @@ from chaos.orders import Order
 def test_connections_that_end_at_any_moment_cost_no_job_and_no_second_run(stage, seed, long):
     run = stage(seed, workers=2, slots=8)
     run.begin()
+    goes = 150 if long else 16
     for mode in ("single", "together", "keyed"):
-        count = {"single": 1500, "together": 1500, "keyed": 1500} if long else dict.fromkeys(("single", "together", "keyed"), 120)
-        run.produce(Order(mode, mode, count[mode], ms=60, batch=10, pause=0.05, mix=mode == "together", seed=seed))
+        size = 1 if mode == "single" else 10
+        run.produce(Order(mode, mode, goes * size, ms=250, batch=size, pause=0.5, mix=mode != "keyed", seed=seed))
     run.nemesis.every(0.2, run.nemesis.cut_backends(run.url))
     run.produced(600)
     run.drained(60 if long else 8)

@@ -22,6 +22,12 @@ def nothing_known(connection) -> None:
     connection.execute("UPDATE pg_class SET reltuples = 0, relpages = 0 WHERE oid = 'rota.jobs'::regclass")
 
 
+def nothing_there(connection) -> None:
+    """Many pages and no row in them, as after a vacuum of dead rows: the lie that makes a join form take too much."""
+    nothing_known(connection)
+    connection.execute("UPDATE pg_class SET relpages = 100000 WHERE oid = 'rota.jobs'::regclass")
+
+
 def all_alike(connection) -> None:
     """Every queue, priority, state and id is said to be the same: an equality seems to find the whole table."""
     for column in ("id", "queue", "priority", "state", "run_at", "version", "session_id"):
@@ -44,7 +50,7 @@ def huge(connection) -> None:
 
 def nested_loops(connection) -> None:
     """Nothing but nested loops, and nothing kept between their rounds: the plan that takes too much elsewhere."""
-    nothing_known(connection)
+    nothing_there(connection)
     name = connection.info.dbname
     for choice in ("hashjoin", "mergejoin", "material", "memoize", "seqscan", "bitmapscan"):
         connection.execute(f"ALTER DATABASE {name} SET enable_{choice} = off")
@@ -57,7 +63,7 @@ def no_indexes(connection) -> None:
         connection.execute(f"ALTER DATABASE {name} SET enable_{choice} = off")
 
 
-LIES = [nothing_known, all_alike, all_different, huge, nested_loops, no_indexes]
+LIES = [nothing_known, nothing_there, all_alike, all_different, huge, nested_loops, no_indexes]
 
 
 def poisoned(url: str, lie) -> None:

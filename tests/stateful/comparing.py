@@ -6,8 +6,9 @@ import json
 from typing import Any
 from uuid import UUID
 
-from rota._core.job import Job, State
-from rota.stores.contract import Beat, JobFilter, SessionRecord, Store
+from rota._core.job import Job, Scope, State
+from rota._core.outcome import Transition
+from rota.stores.contract import Answer, Beat, JobFilter, SessionRecord, Settled, Store
 
 EVERYTHING = JobFilter(limit=10_000)
 
@@ -48,6 +49,19 @@ async def history_of(store: Store) -> dict[str, Any]:
 
 def _session(record: SessionRecord) -> tuple[Any, ...]:
     return record.id, record.started_at, record.lease_until, record.ended_at, record.host, dict(record.lanes)
+
+
+def as_answered(
+    answers: list[Settled], transitions: list[Transition]
+) -> list[tuple[UUID, str, State | None]]:
+    """Answers to a settle. Whether a job that was to take its key again is called settled already or
+    fenced may depend on what became of its rival meanwhile; that nothing was changed does not."""
+    told = []
+    for answer, transition in zip(answers, transitions, strict=True):
+        torn = transition.job.unique_scope == Scope.STARTED and transition.to is State.PENDING
+        unsure = torn and answer.answer is not Answer.APPLIED
+        told.append((answer.id, "not applied" if unsure else answer.answer.value, answer.state))
+    return told
 
 
 def as_told(beat: Beat, holding: dict[UUID, int]) -> tuple[Any, ...]:

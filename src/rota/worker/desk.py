@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from rota.errors import UnknownTask
 from rota.stores.contract import Answer, Settled, Wanted
-from rota.worker.lanes import Lane
 from rota.worker.execution import Run
+from rota.worker.lanes import Lane
 from rota.worker.session import Session
 
 log = logging.getLogger("rota.worker")

@@ -20,10 +20,10 @@ from rota.task import Task
 from rota.worker.deadlines import Deadlines
 from rota.worker.desk import Desk
 from rota.worker.endings import RETURNED_NOTHING, abandoned, failure_of, raised, timed_out, unstorable
+from rota.worker.execution import Run, Stop
 from rota.worker.executors.aio import rest_of
 from rota.worker.executors.thread import Threads
 from rota.worker.host import Middleware
-from rota.worker.execution import Run, Stop
 from rota.worker.wrapping import Wrapping
 
 log = logging.getLogger("rota.worker")

@@ -17,13 +17,13 @@ from rota.worker.chores.unparker import Unparker
 from rota.worker.custody import Custody
 from rota.worker.desk import Desk
 from rota.worker.exchanger import Exchanger
+from rota.worker.execution import Run, Stop
 from rota.worker.heart import Beats, Heart, Trust
 from rota.worker.host import Host
 from rota.worker.lanes import Lane, Lanes, LaneSpec, lane_specs
 from rota.worker.listener import Listener
 from rota.worker.opening import Opening, close_all, open_all
 from rota.worker.poller import Poller
-from rota.worker.execution import Run, Stop
 from rota.worker.runner import Runner
 from rota.worker.service import Service
 from rota.worker.session import introduce

@@ -9,9 +9,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
+from rota.worker.execution import Run
 from rota.worker.executors.thread import Threads
 from rota.worker.host import Middleware
-from rota.worker.execution import Run
 
 
 class Wrapping:

@@ -104,13 +104,16 @@ async def test_an_unknown_task_is_refused_with_a_hint(store, sql):
     assert await store.find(JobFilter()) == []
 
 
-@pytest.mark.parametrize("payload", ["[1]", '"text"', "7", "null"])
-async def test_a_payload_that_is_no_object_of_arguments_is_refused(sql, payload):
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [("[1]", "array"), ('"text"', "string"), ("7", "number"), ("null", "null"), (None, "null")],
+)
+async def test_a_payload_that_is_no_object_of_arguments_is_refused(sql, payload, kind):
     with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
         await sql.execute("SELECT rota.enqueue('email', %s::text::jsonb)", [payload])
 
-    assert refused.value.diag.message_primary.startswith(
-        "rota: the payload of 'email' must be a JSON object of its arguments, not "
+    assert refused.value.diag.message_primary == (
+        f"rota: the payload of 'email' must be a JSON object of its arguments, not {kind}"
     )
 
 

@@ -25,7 +25,7 @@ def settle(book: Book, transition: Transition, now: datetime) -> Settled:
     job = book.jobs.get(wanted.id)
     if job is None:
         return Settled(wanted.id, Answer.FENCED, None)
-    if job.version == wanted.version:
+    if job.version == wanted.version and not job.state.terminal:
         return Settled(job.id, Answer.APPLIED, apply(book, _storable(transition), now).state)
     answer = Answer.ALREADY if repeats(book, transition, job) else Answer.FENCED
     return Settled(job.id, answer, job.state)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rota._core.job import Job
 from rota.stores.contract import Wanted
-from rota.stores.postgres.rows import claimed, integers, uuids
+from rota.stores.postgres.rows import claimed, integers, texts, uuids
 from rota.stores.postgres.sqlfiles import statement
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Claims:
         floors = [self._floors.get(pair, (BEGINNING, NIL)) for pair in pairs]
         parameters = {
             **self._common(pairs, wanted),
-            "floors": [at for at, _ in floors],
+            "floors": texts(at for at, _ in floors),
             "floor_ids": uuids(id_ for _, id_ in floors),
             "limit": wanted.limit,
             "session": session,
@@ -193,9 +193,9 @@ class Claims:
 
     def _common(self, pairs: list[Pair], wanted: Wanted) -> dict[str, Any]:
         return {
-            "queues": [queue for queue, _ in pairs],
+            "queues": texts(queue for queue, _ in pairs),
             "priorities": integers([priority for _, priority in pairs]),
-            "tasks": list(wanted.tasks) if wanted.tasks is not None else None,
+            "tasks": None if wanted.tasks is None else texts(wanted.tasks),
             "tenant": wanted.tenant,
             "now": self._connections.now(),
         }

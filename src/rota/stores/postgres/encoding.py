@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnDuplicate, Scope
+from rota.stores.postgres.rows import texts
 
 # Optional fields that travel as they are when they are set.
 TEXTS = (
@@ -107,8 +108,8 @@ def _tail(job: NewJob, now: datetime) -> str:
         None if job.deadline_in is None else (now + timedelta(seconds=job.deadline_in)).isoformat(),
         None if job.timeout is None else str(job.timeout),
         job.tenant, job.subject, job.external_id, job.gate, job.correlation_id,
-        None if job.parent_id is None else str(job.parent_id), _array(job.tags), job.created_by, job.category,
-        job.payload_version, job.headers_json, "held" if job.held else "pending",
+        None if job.parent_id is None else str(job.parent_id), texts(job.tags) if job.tags else None,
+        job.created_by, job.category, job.payload_version, job.headers_json, "held" if job.held else "pending",
     )  # fmt: skip
     return "\t" + "\t".join("\\N" if cell is None else _escape(cell) for cell in cells) + "\n"
 
@@ -117,10 +118,3 @@ def _escape(text: str) -> str:
     if "\\" not in text and "\t" not in text and "\n" not in text and "\r" not in text:
         return text
     return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
-
-
-def _array(values: Sequence[str]) -> str | None:
-    if not values:
-        return None
-    quoted = ('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values)
-    return "{" + ",".join(quoted) + "}"

@@ -22,7 +22,8 @@ NO_DATABASE = re.compile(r'database ".*" does not exist')
 CROWDED = re.compile(r"too many (connections|clients)|connection slots are reserved")
 # What libpq says around the reason, over and over.
 AROUND = re.compile(
-    r"connection failed: |connection to server (at|on) .*? failed: |FATAL: |\s*Is the server running .*?\?", re.DOTALL
+    r"connection failed: |connection to server (at|on) .*? failed: |FATAL: |\s*Is the server running .*?\?",
+    re.DOTALL,
 )
 
 
@@ -80,7 +81,9 @@ def explained(error: BaseException, url: str) -> StoreError:
     if _parts(url) is None:
         from rota.config import masked
 
-        error.args = (str(error).replace(url, masked(url)),)  # it goes into tracebacks, and quotes the password
+        error.args = (
+            str(error).replace(url, masked(url)),
+        )  # it goes into tracebacks, and quotes the password
         return StoreError(
             f"the address {masked(url)!r} is not one that PostgreSQL understands. "
             "Write postgresql://user:password@host:5432/database, with special characters percent-encoded."
@@ -133,7 +136,10 @@ def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
             f"PostgreSQL at {where} refused: {reason}. Grant this role the rights (GRANT USAGE ON SCHEMA rota; "
             "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota), or use another role."
         )
-    if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction)) and "rota" in reason:
+    if (
+        isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction))
+        and "rota" in reason
+    ):
         from rota.stores.postgres.migrate import LATEST
 
         return SchemaOutdated(None, LATEST)

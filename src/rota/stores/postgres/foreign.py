@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import psycopg
+from psycopg.rows import tuple_row
+
 from rota._core.job import NewJob
 from rota.errors import NotSupported
 from rota.stores.contract import Enqueued, Stored
@@ -30,10 +33,11 @@ def enqueue_within(
     text = encoding.as_json(jobs)
     at = None if now is None else now.isoformat()
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(tx).__mro__}
-    if ("psycopg", "AsyncConnection") in kinds or ("psycopg", "AsyncCursor") in kinds:
+    if kinds & {("psycopg", "AsyncConnection"), ("psycopg", "AsyncCursor")}:
         return _awaited_psycopg(tx, text, at)
-    if ("psycopg", "Connection") in kinds or ("psycopg", "Cursor") in kinds:
-        return _answers(tx.execute(POSITIONAL, (text, at)).fetchall())
+    if kinds & {("psycopg", "Connection"), ("psycopg", "Cursor")}:
+        with psycopg.Cursor(getattr(tx, "connection", tx), row_factory=tuple_row) as cursor:
+            return _answers(cursor.execute(POSITIONAL, (text, at)).fetchall())
     if ("sqlalchemy", "AsyncSession") in kinds or ("sqlalchemy", "AsyncConnection") in kinds:
         return _awaited_sqlalchemy(tx, text, at)
     if kinds & {("sqlalchemy", "Session"), ("sqlalchemy", "Connection"), ("sqlalchemy", "scoped_session")}:
@@ -46,8 +50,10 @@ def enqueue_within(
 
 
 async def _awaited_psycopg(tx: Any, text: str, at: str | None) -> list[Enqueued]:
-    cursor = await tx.execute(POSITIONAL, (text, at))
-    return _answers(await cursor.fetchall())
+    # A plain cursor of our own: the caller's may make other rows, or read other placeholders.
+    async with psycopg.AsyncCursor(getattr(tx, "connection", tx), row_factory=tuple_row) as cursor:
+        await cursor.execute(POSITIONAL, (text, at))
+        return _answers(await cursor.fetchall())
 
 
 async def _awaited_sqlalchemy(tx: Any, text: str, at: str | None) -> list[Enqueued]:
@@ -62,9 +68,6 @@ def _clause() -> Any:
 
 
 def _answers(rows: Sequence[Any]) -> list[Enqueued]:
-    """Rows of whatever shape the caller's connection makes: tuples, or mappings of a row factory."""
-    found = []
-    for row in rows:
-        place, id_, stored = (row["position"], row["id"], row["stored"]) if isinstance(row, dict) else row
-        found.append((place, id_ if isinstance(id_, UUID) else UUID(str(id_)), stored))
+    """Rows of three columns; drivers differ in what they make of an id."""
+    found = [(place, id_ if isinstance(id_, UUID) else UUID(str(id_)), stored) for place, id_, stored in rows]
     return [Enqueued(id_, Stored(stored)) for _, id_, stored in sorted(found)]

@@ -45,5 +45,11 @@ def uuids(ids: Iterable[UUID]) -> str:
     return "{" + ",".join(["%032x" % id_.int for id_ in ids]) + "}"  # noqa: UP031 - twice as fast as str(id_)
 
 
+def texts(values: Iterable[str]) -> str:
+    """Texts as one array literal."""
+    quoted = ('"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values)
+    return "{" + ",".join(quoted) + "}"
+
+
 def integers(numbers: Sequence[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"

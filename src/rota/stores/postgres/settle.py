@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 WAITING = frozenset({State.PENDING, State.HELD, State.BLOCKED})
-NOTHING: dict[str, Any] = {"queues": [], "priorities": "{}", "floors": [], "floor_ids": "{}", "tasks": None,
+NOTHING: dict[str, Any] = {"queues": "{}", "priorities": "{}", "floors": "{}", "floor_ids": "{}", "tasks": None,
                            "tenant": None, "limit": 0, "session": None, "claim_no": None}  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from psycopg import errors as pg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Retention, Tidied
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 BATCH = 5_000
+PATIENCE = 3.0
+"""Seconds that one step waits for readers of an old day. Nobody waits behind it."""
 DAY = 86_400.0
 
 
@@ -44,19 +47,16 @@ class Upkeep:
     async def _drop_days(self, connection: Connection, keep: float) -> int:
         """Detach without blocking anybody, then drop. A stopped janitor's half is finished by the next."""
         asked = {"keep": keep, "now": self._connections.now()}
-        dropped = 0
         for name, half_done in await (await connection.execute(statement("old_days"), asked)).fetchall():
+            detach = SQL("ALTER TABLE rota.finished_jobs DETACH PARTITION rota.{} {}")
             how = SQL("FINALIZE") if half_done else SQL("CONCURRENTLY")
-            try:
-                await connection.execute(
-                    SQL("ALTER TABLE rota.finished_jobs DETACH PARTITION rota.{} {}").format(
-                        Identifier(name), how
-                    )
-                )
-            except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState, pg.LockNotAvailable):
-                continue  # another janitor is at it
+            if not await _patiently(connection, detach.format(Identifier(name), how)):
+                break
+        dropped = 0
         for (name,) in await (await connection.execute(statement("orphan_days"), asked)).fetchall():
-            await connection.execute(SQL("DROP TABLE IF EXISTS rota.{}").format(Identifier(name)))
+            drop = SQL("DROP TABLE IF EXISTS rota.{}").format(Identifier(name))
+            if not await _patiently(connection, drop):
+                break
             dropped += 1
         return dropped
 
@@ -110,3 +110,13 @@ class Upkeep:
             return int(row[0]) if row else 0
 
         return await self._connections.run(call, within=30.0)
+
+
+async def _patiently(connection: Connection, step: Composed) -> bool:
+    """Do one step of dropping a day; False when a long reader or another janitor is in the way: next round, then."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await connection.execute(step)
+    except (TimeoutError, pg.UndefinedTable, pg.ObjectNotInPrerequisiteState, pg.LockNotAvailable):
+        return False
+    return True

@@ -187,9 +187,9 @@ BEGIN
             USING ERRCODE = 'no_data_found',
                   HINT = 'Start a worker that knows it once, or check the name: SELECT name FROM rota.tasks.';
     END IF;
-    IF jsonb_typeof(enqueue.payload) <> 'object' THEN
+    IF coalesce(jsonb_typeof(enqueue.payload), 'null') <> 'object' THEN
         RAISE EXCEPTION 'rota: the payload of % must be a JSON object of its arguments, not %',
-            quote_literal(enqueue.task), jsonb_typeof(enqueue.payload) USING ERRCODE = 'invalid_parameter_value';
+            quote_literal(enqueue.task), coalesce(jsonb_typeof(enqueue.payload), 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- Measured as text: what comes from a table may be compressed.
     IF octet_length(enqueue.payload::text) > 262144 THEN
