@@ -42,6 +42,8 @@ class Prepares(Protocol):
 
     def prepare_many(self, rows: Iterable[Any], said: Mapping[str, Any], /) -> Iterable[NewJob]: ...
 
+    def keyed(self, said: Mapping[str, Any], /) -> bool: ...
+
     def read_result(self, job: Job, /) -> Any: ...
 
 
@@ -123,6 +125,9 @@ class Verbs(Generic[P, R]):
         A row is a tuple or a mapping of arguments; for a task with one parameter
         it may be the bare value. One wrong row, and none is stored.
         """
+        stream = getattr(self._task.home.store, "enqueue_stream", None)
+        if stream is not None and "tx" not in self._said and not self._task.keyed(self._said):
+            return BulkResult(await stream(self._task.prepare_many(rows, self._said)), self._handle, {})
         jobs: list[NewJob] = []
         for job in self._task.prepare_many(rows, self._said):
             jobs.append(job)

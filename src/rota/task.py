@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from rota import options
 from rota._core.durations import Duration, seconds
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, Job, NewJob
-from rota._core.payload import problem
+from rota._core.payload import plain, problem
 from rota._core.priority import checked
 from rota._core.retry import Retry
 from rota._core.task_spec import TaskSpec
@@ -106,12 +106,19 @@ class Task(Verbs[P, R]):
 
     def prepare_many(self, rows: Iterable[Any], said: Mapping[str, Any]) -> Iterator[NewJob]:
         """One job a row; a row is a tuple or a mapping of arguments, or the value for a task with one parameter."""
-        tail = self._tail(said)
+        tail, shape, name = self._tail(said), self._shape, self.name
         for number, row in enumerate(rows):
             try:
-                yield self._job(self._fields(row), said, tail)
+                valid = shape.checked(self._fields(row))
+                # The same as NewJob(...), at a third of its price: bulk is mostly this line.
+                job = tuple.__new__(NewJob, (uuid7(), name, self._storable(shape.written(valid)), *tail))
+                yield self._ruled(job, valid, said) if self._rules else job
             except PayloadInvalid as error:
                 raise type(error)(f"row {number}: {error} Nothing was stored.") from error
+
+    def keyed(self, said: Mapping[str, Any]) -> bool:
+        """Whether jobs made so have a key, by `using()` or by the decorator."""
+        return bool({"key", "unique"} & self._rules.keys() or {"key", "unique_key"} & said.keys())
 
     def _job(self, fields: Mapping[str, Any], said: Mapping[str, Any], tail: tuple[Any, ...]) -> NewJob:
         shape = self._shape
@@ -207,8 +214,10 @@ class Task(Verbs[P, R]):
         return plain if isinstance(plain, str) else json.dumps(plain)
 
     def _storable(self, raw: bytes) -> str:
-        settings = self._limits
         text = raw.decode()
+        if plain(text):
+            return text
+        settings = self._limits
         trouble = problem(text, limit=settings[1])
         if trouble is not None:
             kind = PayloadTooLarge if len(raw) > settings[1] else PayloadInvalid

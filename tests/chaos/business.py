@@ -130,7 +130,9 @@ class Business:
 
     def _decided(self, key: str) -> bool:
         """Whether to commit; a withdrawal is written down before it is carried out."""
-        commits = self._end in ("commit", "crash_after") or (self._end == "mixed" and self._dice.random() < 0.5)
+        commits = self._end in ("commit", "crash_after") or (
+            self._end == "mixed" and self._dice.random() < 0.5
+        )
         if not commits:
             self._journal.withdraw([key])
         if self._end == "crash_before":

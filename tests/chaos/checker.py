@@ -57,9 +57,13 @@ def fencing(seen: Evidence) -> Iterator[Violation]:
     for row in completed(seen):
         fence = row.version - 1
         if not isinstance(row.result, dict) or row.result.get("fence") != fence:
-            yield Violation("I3", row.key, f"stored result {row.result}, but its last claim had fence {fence}")
+            yield Violation(
+                "I3", row.key, f"stored result {row.result}, but its last claim had fence {fence}"
+            )
         elif not any(run.fence == fence and run.how == "returned" for run in seen.runs.get(row.job, [])):
-            yield Violation("I3", row.key, f"stored as completed under fence {fence}, where no handler returned")
+            yield Violation(
+                "I3", row.key, f"stored as completed under fence {fence}, where no handler returned"
+            )
     ends = {(run.job, run.fence): run for run in seen.effects}
     keys = {row.job: row for row in seen.tables.rows}
     for tried in seen.tables.tried:
@@ -67,9 +71,13 @@ def fencing(seen: Evidence) -> Iterator[Violation]:
         if job is None:
             yield Violation("I3", None, f"an attempt of a job that is gone: {tried}")
         elif tried.fence >= job.version:
-            yield Violation("I3", job.key, f"an attempt of fence {tried.fence}, the job has version {job.version}")
+            yield Violation(
+                "I3", job.key, f"an attempt of fence {tried.fence}, the job has version {job.version}"
+            )
         elif tried.error_class != "lost" and (run is None or run.how in (None, "returned")):
-            yield Violation("I3", job.key, f"stored as failed ({tried.error_class}), but its handler did not fail")
+            yield Violation(
+                "I3", job.key, f"stored as failed ({tried.error_class}), but its handler did not fail"
+            )
 
 
 def overlap(seen: Evidence) -> Iterator[Violation]:
@@ -123,7 +131,9 @@ def duplicates(seen: Evidence) -> Iterator[Violation]:
     for job, runs in seen.runs.items():
         for run in runs:
             if run.fence != last.get(job) and not _explained(seen, run):
-                yield Violation("I7", run.key, f"a start that no fault explains: fence {run.fence}, pid {run.pid}")
+                yield Violation(
+                    "I7", run.key, f"a start that no fault explains: fence {run.fence}, pid {run.pid}"
+                )
 
 
 def bounds(seen: Evidence) -> Iterator[Violation]:

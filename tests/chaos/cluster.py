@@ -12,7 +12,12 @@ from pathlib import Path
 from rota.stores.postgres.embedded.account import account_for, am_root, give
 from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
 
-SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "shared_buffers": "64MB", "timezone": "UTC"}
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "shared_buffers": "64MB",
+    "timezone": "UTC",
+}
 
 
 class Cluster:
@@ -28,7 +33,17 @@ class Cluster:
         give(self._data, self._account)
         self.port = _free_port()
         self._settings = SETTINGS | {"max_connections": str(max_connections), "port": str(self.port)}
-        self._run("initdb", "-D", self._data, "-U", "rota", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
+        self._run(
+            "initdb",
+            "-D",
+            self._data,
+            "-U",
+            "rota",
+            "--auth=trust",
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C",
+        )
 
     @property
     def url(self) -> str:
@@ -37,7 +52,19 @@ class Cluster:
     def start(self) -> None:
         """Start, and wait until it has recovered and answers."""
         words = " ".join(f"-c {name}='{value}'" for name, value in self._settings.items())
-        self._run("pg_ctl", "start", "-D", self._data, "-w", "-t", "60", "-l", self._data / "server.log", "-o", words)
+        self._run(
+            "pg_ctl",
+            "start",
+            "-D",
+            self._data,
+            "-w",
+            "-t",
+            "60",
+            "-l",
+            self._data / "server.log",
+            "-o",
+            words,
+        )
 
     def stop_hard(self) -> None:
         """As if the machine had lost its power, but for the disk: no checkpoint, no goodbye to clients."""

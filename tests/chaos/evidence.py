@@ -112,16 +112,29 @@ class Evidence:
         jobs |= {entry.job for entry in self.entries if entry.key == key and entry.job}
         told: list[tuple[float, str]] = []
         for effect in (effect for effect in self.effects if effect.job in jobs):
-            told.append((effect.start, f"start     pid {effect.pid} fence {effect.fence} attempt {effect.attempt}"))
+            told.append(
+                (effect.start, f"start     pid {effect.pid} fence {effect.fence} attempt {effect.attempt}")
+            )
             if effect.end is not None:
                 told.append((effect.end, f"end       pid {effect.pid} fence {effect.fence} {effect.how}"))
         pids = {effect.pid for effect in self.effects if effect.job in jobs}
         told += [(d.at, f"death     pid {d.pid} code {d.code}") for d in self.deaths if d.pid in pids]
-        told += [(f.begin, f"freeze    pid {f.pid} for {f.end - f.begin:.2f} s") for f in self.freezes if f.pid in pids]
+        told += [
+            (f.begin, f"freeze    pid {f.pid} for {f.end - f.begin:.2f} s")
+            for f in self.freezes
+            if f.pid in pids
+        ]
         for tried in (tried for tried in self.tables.tried if tried.job in jobs):
-            told.append((tried.end, f"attempt   {tried.attempt} fence {tried.fence} {tried.outcome}: {tried.error_class}"))
+            told.append(
+                (
+                    tried.end,
+                    f"attempt   {tried.attempt} fence {tried.fence} {tried.outcome}: {tried.error_class}",
+                )
+            )
             life = self.lives.get(tried.session or "")
             if life is not None:
-                told.append((life.lease_until, f"lease     of fence {tried.fence} past (session {life.session})"))
+                told.append(
+                    (life.lease_until, f"lease     of fence {tried.fence} past (session {life.session})")
+                )
         lines += [f"{at:.3f} {what}" for at, what in sorted(told)]
         return lines + [f"stored    {row}" for row in self.rows.get(key, [])]

@@ -39,7 +39,11 @@ class Freeze(NamedTuple):
 
 def environment(**more: str) -> dict[str, str]:
     """The environment of our child processes: nothing of ours that would change settings, and our modules."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROTA_", "PG", "DATABASE_URL"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ROTA_", "PG", "DATABASE_URL"))
+    }
     paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     return kept | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"} | more
 

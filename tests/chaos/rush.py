@@ -41,11 +41,15 @@ def rush(name: str, how: str, threads: int, rounds: int, begin: float, apart: fl
     """Every round begins at the same wall time in every thread of every process."""
     journal = Journal(Path(os.environ["CHAOS_JOURNAL"]))
     answers: list[Answer] = []
+    failures: list[Exception] = []
 
     def caller(number: int) -> None:
-        for round_ in range(rounds):
-            time.sleep(max(0.0, begin + round_ * apart - time.time()))
-            answers.append(call(how, f"{name}-{number}-{round_}", round_, journal))
+        try:
+            for round_ in range(rounds):
+                time.sleep(max(0.0, begin + round_ * apart - time.time()))
+                answers.append(call(how, f"{name}-{number}-{round_}", round_, journal))
+        except Exception as error:
+            failures.append(error)
 
     callers = [threading.Thread(target=caller, args=(number,)) for number in range(threads)]
     for thread in callers:
@@ -53,6 +57,8 @@ def rush(name: str, how: str, threads: int, rounds: int, begin: float, apart: fl
     for thread in callers:
         thread.join()
     journal.close()
+    if failures:
+        raise ExceptionGroup("calls that failed", failures)
     return answers
 
 

@@ -46,7 +46,11 @@ class Stage:
         self._through = through or url
         self._effects = home / "effects.log"
         self._workers = workers * (crowd or 1)
-        settings = self.settings | {"ROTA_LEASE": str(lease), "ROTA_BEAT": str(beat), "CHAOS_SLOTS": str(slots)}
+        settings = self.settings | {
+            "ROTA_LEASE": str(lease),
+            "ROTA_BEAT": str(beat),
+            "CHAOS_SLOTS": str(slots),
+        }
         if reckless:
             settings["CHAOS_RECKLESS"] = "1"
         if crowd:
@@ -110,7 +114,9 @@ class Stage:
         """The effect log, once it shows what is wanted."""
         deadline = time.monotonic() + within
         while not wanted(found := self.effects()):
-            assert time.monotonic() < deadline, f"not seen within {within:g} s; {len(found)} effects. {self._told()}"
+            assert time.monotonic() < deadline, (
+                f"not seen within {within:g} s; {len(found)} effects. {self._told()}"
+            )
             time.sleep(0.02)
         return found
 

@@ -189,7 +189,13 @@ def test_the_report_tells_the_shortest_history():
 
 def test_the_history_of_a_job_is_in_the_order_of_time():
     told = "\n".join(evidence().history("a"))
-    order = ["journal", "start     pid 10 fence 2", "death     pid 10", "lease     of fence 2", "attempt   1 fence 2"]
+    order = [
+        "journal",
+        "start     pid 10 fence 2",
+        "death     pid 10",
+        "lease     of fence 2",
+        "attempt   1 fence 2",
+    ]
     order += ["start     pid 20 fence 4", "end       pid 20 fence 4 returned", "stored"]
 
     assert [told.index(part) for part in order] == sorted(told.index(part) for part in order)

@@ -49,7 +49,9 @@ def test_claims_and_settles_cut_around_their_commit_run_no_job_twice(stage, prox
     run = stage(seed, workers=2, slots=8, through=proxy.url)
     proxy.rule = run.nemesis.cut_commits(0.15, "rota.jobs", "rota.sessions")
     run.begin()
-    run.produce(Order("a", "together", 4000 if long else 400, ms=20, batch=40, mix=True, pause=0.1, seed=seed))
+    run.produce(
+        Order("a", "together", 4000 if long else 400, ms=20, batch=40, mix=True, pause=0.1, seed=seed)
+    )
     run.produced(300)
 
     evidence = run.verdict(within=90)

@@ -15,7 +15,9 @@ def test_connections_that_end_at_any_moment_cost_no_job_and_no_second_run(stage,
     goes = 150 if long else 16
     for mode in ("single", "together", "keyed"):
         size = 1 if mode == "single" else 10
-        run.produce(Order(mode, mode, goes * size, ms=250, batch=size, pause=0.5, mix=mode != "keyed", seed=seed))
+        run.produce(
+            Order(mode, mode, goes * size, ms=250, batch=size, pause=0.5, mix=mode != "keyed", seed=seed)
+        )
     run.nemesis.every(0.2, run.nemesis.cut_backends(run.url))
     run.produced(600)
     run.drained(60 if long else 8)

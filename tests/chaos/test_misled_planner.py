@@ -82,10 +82,16 @@ def poisoned(url: str, lie) -> None:
 @pytest.mark.scenario(2)
 @pytest.mark.chaos
 @pytest.mark.parametrize("lie", LIES)
-async def test_a_claim_takes_no_more_than_asked_for_whatever_the_planner_believes(fresh_database, one_seed, lie):
+async def test_a_claim_takes_no_more_than_asked_for_whatever_the_planner_believes(
+    fresh_database, one_seed, lie
+):
     poisoned(fresh_database, lie)
     jobs = [
-        a_job(queue=f"q{number % 3}", priority=100 + number % 4, **({"gate": f"g{number % 7}"} if number % 5 == 0 else {}))
+        a_job(
+            queue=f"q{number % 3}",
+            priority=100 + number % 4,
+            **({"gate": f"g{number % 7}"} if number % 5 == 0 else {}),
+        )
         for number in range(600)
     ]
     store = PostgresStore(fresh_database)

@@ -27,7 +27,9 @@ def rush(run, how: str, rounds: int, apart: float) -> list[tuple[int, str, bool]
 @pytest.mark.scenario(9)
 @pytest.mark.req("W14")
 @pytest.mark.timeout(900)
-def test_a_hundred_callers_of_one_key_in_four_processes_make_one_job_while_workers_finish_it(stage, one_seed, long):
+def test_a_hundred_callers_of_one_key_in_four_processes_make_one_job_while_workers_finish_it(
+    stage, one_seed, long
+):
     rounds = 200 if long else 8
     run = stage(one_seed, workers=1, slots=4)
     run.begin()
@@ -50,7 +52,9 @@ def test_a_hundred_callers_of_one_key_in_four_processes_make_one_job_while_worke
 @pytest.mark.req("L12")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("until", "counts"), [("finished", "true"), ("started", "state <> 'running'")])
-def test_a_unique_key_keeps_others_out_also_at_the_moment_its_holder_ends(stage, one_seed, long, until, counts):
+def test_a_unique_key_keeps_others_out_also_at_the_moment_its_holder_ends(
+    stage, one_seed, long, until, counts
+):
     rounds = 500 if long else 40
     run = stage(one_seed, workers=2, slots=4)
     with psycopg.connect(run.url) as connection:
@@ -83,7 +87,9 @@ def test_another_tenant_has_its_own_job_and_other_arguments_are_a_conflict(fresh
         job = [{"task": "email", "key": "k", "tenant": f"t{number % 5}", "payload": {"n": number % 2}}]
         with psycopg.connect(fresh_database, autocommit=True) as connection:
             barrier.wait()
-            [(_, _, stored)] = connection.execute("SELECT * FROM rota.enqueue_jobs(%s::jsonb)", [json.dumps(job)])
+            [(_, _, stored)] = connection.execute(
+                "SELECT * FROM rota.enqueue_jobs(%s::jsonb)", [json.dumps(job)]
+            )
             found.append((f"t{number % 5}", stored))
 
     callers = [threading.Thread(target=call, args=(number,)) for number in range(20)]

@@ -49,7 +49,8 @@ def test_a_retry_that_is_acknowledged_counts_whatever_came_before(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "how"), [(None, "returned"), (ValueError("no"), "ValueError"), (asyncio.CancelledError(), "cancelled")]
+    ("error", "how"),
+    [(None, "returned"), (ValueError("no"), "ValueError"), (asyncio.CancelledError(), "cancelled")],
 )
 def test_an_effect_has_its_start_its_end_and_how_it_ended(tmp_path, in_a_job, error, how):
     log = Effects(tmp_path / "effects")
@@ -79,7 +80,18 @@ def test_a_handler_whose_process_died_has_no_end(tmp_path, in_a_job):
 
 
 def test_a_line_that_is_still_being_written_is_not_read(tmp_path):
-    line = json.dumps({"what": "start", "key": "a", "job": "j", "fence": 2, "attempt": 1, "pid": 1, "wall": 1.0, "group": None})
+    line = json.dumps(
+        {
+            "what": "start",
+            "key": "a",
+            "job": "j",
+            "fence": 2,
+            "attempt": 1,
+            "pid": 1,
+            "wall": 1.0,
+            "group": None,
+        }
+    )
     (tmp_path / "effects").write_text(f"{line}\n{line[:20]}")
 
     assert len(read_effects(tmp_path / "effects")) == 1

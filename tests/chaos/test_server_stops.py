@@ -17,7 +17,9 @@ def test_a_server_that_stops_hard_costs_no_worker_and_no_job(stage_there, own_se
     stops, apart = (30, 20.0) if long else (2, 3.0)
     for mode in ("single", "keyed"):
         pause = stops * apart / 300 if long else 0.04
-        run.produce(Order(mode, mode, 300 if mode == "single" else 600, ms=80, batch=2, pause=pause, seed=one_seed))
+        run.produce(
+            Order(mode, mode, 300 if mode == "single" else 600, ms=80, batch=2, pause=pause, seed=one_seed)
+        )
     run.seen(lambda effects: len(effects) > 10, within=30)
     for _ in range(stops):
         began = time.monotonic()

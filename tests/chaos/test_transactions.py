@@ -19,7 +19,10 @@ def shop(stage, one_seed):
 
 def do_business(run, seed: int, *, kinds: list[str], count: int, end: str) -> None:
     """Let one process of each kind do its transactions, all at the same time."""
-    told = {kind: {"name": f"{kind}-{end}", "kind": kind, "count": count, "end": end, "seed": seed} for kind in kinds}
+    told = {
+        kind: {"name": f"{kind}-{end}", "kind": kind, "count": count, "end": end, "seed": seed}
+        for kind in kinds
+    }
     processes = [(kind, run.spawn("business", kind, told[kind])) for kind in kinds]
     for kind, process in processes:
         assert process.wait(timeout=120) == 0, run.said(kind)
@@ -69,7 +72,9 @@ def test_a_job_whose_wake_up_was_never_sent_is_found_by_the_poll(shop, one_seed)
         listener.execute("LISTEN rota")
         shop.begin()
         do_business(shop, one_seed, kinds=["unhinted"], count=2, end="crash_after")
-        hints = [notice.payload for notice in listener.notifies(timeout=0.5) if notice.payload.startswith("w:")]
+        hints = [
+            notice.payload for notice in listener.notifies(timeout=0.5) if notice.payload.startswith("w:")
+        ]
 
     evidence = shop.verdict(within=15)
 

@@ -11,17 +11,20 @@ LIMIT_BYTES = 262_144
 DEPTH_LIMIT = 50
 
 
-def problem(text: str, *, limit: int = LIMIT_BYTES) -> str | None:
-    """Say why JSON `text` cannot be stored, or None. Looks closely only where a cheap look is suspicious."""
-    if (
+def plain(text: str) -> bool:
+    """Whether JSON `text` is so short and simple that nothing can be wrong with it, as most is."""
+    return (
         len(text) <= 2 * DEPTH_LIMIT
         and text.isascii()
         and "\\" not in text
         and "N" not in text
         and "I" not in text
         and "\x00" not in text
-    ):
-        return None  # short and plain, as most are
+    )
+
+
+def problem(text: str, *, limit: int = LIMIT_BYTES) -> str | None:
+    """Say why JSON `text` cannot be stored, or None. Looks closely only where a cheap look is suspicious."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     if size > limit:
         return (

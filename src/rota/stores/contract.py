@@ -6,7 +6,7 @@ after a lost answer. Time is the store's own clock, in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -348,6 +348,14 @@ class Wakeable(Protocol):
 
     async def listen(self, on_hint: Callable[[Hint], None]) -> None:
         """Call `on_hint` for whatever happens, until cancelled. Hints may be lost; polling finds what they missed."""
+        ...
+
+
+class Streaming(Protocol):
+    """The ability to store many jobs while they are still being made."""
+
+    async def enqueue_stream(self, jobs: Iterable[NewJob]) -> list[Enqueued]:
+        """Store plain jobs (no keys) as they come; all of them or none, also when `jobs` raises."""
         ...
 
 

@@ -204,6 +204,26 @@ async def test_with_a_direct_address_to_listen_at_hints_arrive(store, pooled, ow
     await hearer.close()
 
 
+async def test_a_listening_address_that_leads_to_the_pooler_too_is_noticed(store, pooled, caplog):
+    deaf = PostgresStore(pooled, listen_url=pooled)
+    heard: list[object] = []
+    listening = asyncio.create_task(deaf.listen(heard.append))
+    async with asyncio.timeout(5):
+        while "listen_url leads to a pooler, which keeps hints to itself: polling instead" not in caplog.text:
+            await asyncio.sleep(0.01)
+
+    assert (deaf.hearing, heard) == (False, [])
+    assert [finding for finding in await deaf.diagnose() if finding.what.startswith("hints")] == [
+        (
+            "warn",
+            "hints: listen_url leads to a pooler, which keeps them to itself",
+            "Set listen_url (ROTA_LISTEN_URL) to the server's own address.",
+        )
+    ]
+    await stopped(listening)
+    await deaf.close()
+
+
 async def test_the_doctor_names_the_pooler_and_the_remedy(store, pooled, own_database):
     told = PostgresStore(pooled, listen_url=own_database)
 

@@ -40,7 +40,8 @@ def repeats(book: Book, transition: Transition, job: Job) -> bool:
     claim = transition.job.version
     noted = next((row.error_class for row in book.attempts.get(job.id, ()) if row.version == claim), None)
     failure = None if transition.failure is None else transition.failure.error_class.value
-    ended_so = job.state is transition.to or job.superseded_by is not None
+    superseded = transition.to is State.PENDING and job.superseded_by is not None
+    ended_so = job.state is transition.to or superseded
     return job.version == claim + 1 and noted == failure and ended_so
 
 

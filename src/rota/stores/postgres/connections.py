@@ -163,19 +163,24 @@ class Connections:
                 await pool.close(timeout=2.0)
 
     async def run(
-        self, call: Callable[[Connection, bool], Awaitable[T]], *, within: float = REPEAT_SECONDS
+        self,
+        call: Callable[[Connection, bool], Awaitable[T]],
+        *,
+        within: float = REPEAT_SECONDS,
+        seconds: float = CALL_SECONDS,
     ) -> T:
         """Run `call(connection, repeated)`; after a connection fault run it again, for up to `within` seconds.
 
         `repeated` is True when an earlier try may have been carried out without
-        its answer reaching us: only what is safe to repeat may be run here.
+        its answer reaching us: only what is safe to repeat may be run here. A
+        try that takes longer than `seconds` is given up.
         """
         began = time.monotonic()
         tries = 0
         days_made = False
         while True:
             try:
-                async with asyncio.timeout(CALL_SECONDS):
+                async with asyncio.timeout(seconds):
                     pool = self._pool or await self.pool()
                     connection = await pool.getconn()
                     try:

@@ -12,6 +12,7 @@ import psycopg
 
 from rota.stores.contract import Finding
 from rota.stores.postgres.faults import address, explained
+from rota.stores.postgres.listen import is_direct
 from rota.stores.postgres.migrate import LATEST, applied
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def diagnose(connections: Connections, listen_url: str | None) -> list[Fin
         found.append(await _schema(connection))
         if found[-1].level != "bad":
             found.append(await _rights(connection))
-            direct = await _direct(connection)
+            direct = await is_direct(connection)
             found.append(_pooler(listen_url, direct=direct))
             if direct or listen_url:
                 found.append(await _hints(connections, listen_url))
@@ -108,11 +109,6 @@ async def _rights(connection: Connection) -> Finding:
     return Finding("ok", f"rights: role {role} may do its work")
 
 
-async def _direct(connection: Connection) -> bool:
-    (pid,) = await _one(connection, "SELECT pg_backend_pid()")
-    return pid == connection.info.backend_pid
-
-
 def _pooler(listen_url: str | None, *, direct: bool) -> Finding:
     if direct:
         return Finding("ok", "pooler: none, prepared statements are used")
@@ -128,6 +124,12 @@ def _pooler(listen_url: str | None, *, direct: bool) -> Finding:
 async def _hints(connections: Connections, listen_url: str | None) -> Finding:
     listener = await connections.connect(listen_url)
     try:
+        if not await is_direct(listener):
+            return Finding(
+                "warn",
+                "hints: listen_url leads to a pooler, which keeps them to itself",
+                "Set listen_url (ROTA_LISTEN_URL) to the server's own address.",
+            )
         await listener.execute("LISTEN rota")
         word, began = f"p:{uuid4()}", time.monotonic()
         await listener.execute("SELECT pg_notify('rota', %s)", [word])

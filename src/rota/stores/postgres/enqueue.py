@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from rota._core.job import NewJob
 from rota.errors import EnqueueError, PayloadInvalid, StoreError
 from rota.stores.contract import Enqueued, Stored
 from rota.stores.postgres import encoding
+from rota.stores.postgres.connections import CALL_SECONDS
 from rota.stores.postgres.rows import uuids
 from rota.stores.postgres.sqlfiles import statement
 
@@ -30,7 +31,10 @@ Spot: TypeAlias = "tuple[str, int, bool]"
 
 COPY_FROM = 200
 """From this many jobs on COPY is faster than one INSERT."""
-COPY_CHUNK = 5_000
+COPY_CHUNK = 1_000
+"""So many lines fit into the socket: the server reads them while we write the next."""
+INSERT_CHUNK = 5_000
+BULK_SECONDS = 600.0
 TOGETHER = 500
 """At most so many single enqueues travel in one statement."""
 FRESH_SECONDS = 10.0
@@ -56,22 +60,20 @@ class Enqueuer:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         if not jobs:
             return []
-        answers = await self._enqueue(jobs)
-        for queue, priority, gated in _spots(jobs):
+        spots = _spots(jobs)
+        if any(job.key is not None or job.unique_key is not None for job in jobs):
+            answers = await self._store_keyed(jobs)
+        elif len(jobs) == 1:
+            answers = [await self._together(jobs[0])]
+        else:
+            if len(jobs) < COPY_FROM:
+                await self._insert(jobs)
+            else:
+                await self._copy(jobs, again=self._sent_before(jobs))
+            answers = [Enqueued(job.id, Stored.CREATED) for job in jobs]
+        for queue, priority, gated in spots:
             self._claims.hint(queue, priority, gated=gated)
         return answers
-
-    async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        if len(jobs) == 1 and not jobs[0].keyed:
-            return [await self._together(jobs[0])]
-        plain = [job for job in jobs if not job.keyed]
-        if len(plain) == len(jobs):
-            await self._store(plain)
-            return [Enqueued(job.id, Stored.CREATED) for job in jobs]
-        if plain:
-            await self._store(plain)
-        keyed = iter(await self._store_keyed([job for job in jobs if job.keyed]))
-        return [next(keyed) if job.keyed else Enqueued(job.id, Stored.CREATED) for job in jobs]
 
     async def _together(self, job: NewJob) -> Enqueued:
         """The first goes at once; what arrives while it is under way is the next statement."""
@@ -120,12 +122,6 @@ class Enqueuer:
             if not future.done():
                 future.set_exception(error)
 
-    async def _store(self, jobs: Sequence[NewJob]) -> None:
-        if len(jobs) < COPY_FROM:
-            await self._insert(jobs)
-        else:
-            await self._copy(jobs)
-
     async def _insert(self, jobs: Sequence[NewJob]) -> None:
         text = encoding.as_json(jobs)
         hint = self._may_hint()
@@ -146,29 +142,43 @@ class Enqueuer:
         else:
             self._hint_later(jobs)
 
-    async def _copy(self, jobs: Sequence[NewJob]) -> None:
+    async def stream(self, jobs: Iterable[NewJob]) -> list[Enqueued]:
+        """Store plain jobs while they are still being made; all or none."""
+        source = iter(jobs)
+        head = list(islice(source, COPY_FROM))
+        if len(head) < COPY_FROM:
+            return await self.enqueue(head)
+        made = await self._copy(chain(head, source), again=self._sent_before(head))
+        for queue, priority, gated in _spots(made):
+            self._claims.hint(queue, priority, gated=gated)
+        return [Enqueued(job.id, Stored.CREATED) for job in made]
+
+    async def _copy(self, jobs: Iterable[NewJob], *, again: bool) -> list[NewJob]:
         """All or nothing, in one transaction; a repeated id or a lost connection sends them by INSERT instead."""
-        again = self._sent_before(jobs)
+        source, made = iter(jobs), list[NewJob]()
 
         async def call(connection: Connection, repeated: bool) -> None:
             async with connection.transaction():
                 if repeated or again:
-                    await self._insert_many(connection, jobs)
+                    made.extend(source)
+                    await self._insert_many(connection, made)
                 else:
                     now = self._connections.now() or await _server_time(connection)
                     async with connection.cursor().copy(statement("copy")) as copy:
-                        for start in range(0, len(jobs), COPY_CHUNK):
-                            await copy.write(encoding.copy_lines(jobs[start : start + COPY_CHUNK], now))
-                await _hint(connection, spots=_spots(jobs))
+                        while chunk := list(islice(source, COPY_CHUNK)):
+                            made.extend(chunk)
+                            await copy.write(encoding.copy_lines(chunk, now))
+                await _hint(connection, spots=_spots(made))
 
         try:
-            await self._run(call)
+            await self._run(call, seconds=BULK_SECONDS)
         except psycopg.errors.UniqueViolation:
-            await self._run(lambda connection, _: call(connection, repeated=True))
+            await self._run(lambda connection, _: call(connection, repeated=True), seconds=BULK_SECONDS)
+        return made
 
     async def _insert_many(self, connection: Connection, jobs: Sequence[NewJob]) -> None:
         waiting = iter(jobs)
-        while chunk := list(islice(waiting, COPY_CHUNK)):
+        while chunk := list(islice(waiting, INSERT_CHUNK)):
             await connection.execute(
                 statement("enqueue"),
                 {"jobs": encoding.as_json(chunk), "now": self._connections.now(), "hint": False},
@@ -201,9 +211,11 @@ class Enqueuer:
             del self._sent[next(iter(self._sent))]
         return again
 
-    async def _run(self, call: Callable[[Connection, bool], Awaitable[T]]) -> T:
+    async def _run(
+        self, call: Callable[[Connection, bool], Awaitable[T]], *, seconds: float = CALL_SECONDS
+    ) -> T:
         try:
-            return await self._connections.run(call)
+            return await self._connections.run(call, seconds=seconds)
         except psycopg.DataError as error:
             reason = " ".join(str(error).split())
             raise PayloadInvalid(

@@ -23,6 +23,7 @@ log = logging.getLogger("rota.listen")
 
 PING_EVERY = 15.0
 """A half-open connection is silent for ever: we notify ourselves, and must hear it."""
+ANSWER_WITHIN = 5.0
 
 
 class Listener:
@@ -48,6 +49,9 @@ class Listener:
                 async with asyncio.timeout(10):
                     connection = await self._connections.connect(self._url)
                 try:
+                    if not await is_direct(connection):
+                        log.warning("listen_url leads to a pooler, which keeps hints to itself: polling instead")
+                        await asyncio.Event().wait()
                     await self._hear(connection, on_hint)
                 finally:
                     self.hearing = False
@@ -64,8 +68,10 @@ class Listener:
         on_hint(ResyncHint())
         self.hearing = True
         ping = f"p:{uuid4()}"
-        answered = True
         while True:
+            async with asyncio.timeout(ANSWER_WITHIN):
+                await connection.execute("SELECT pg_notify('rota', %s)", [ping])
+            answered = False
             async for payload in _notices(connection, PING_EVERY):
                 if payload == ping:
                     answered = True
@@ -73,9 +79,6 @@ class Listener:
                     self._tell(payload, on_hint)
             if not answered:
                 raise OSError("the listening connection is silent")
-            answered = False
-            async with asyncio.timeout(5):
-                await connection.execute("SELECT pg_notify('rota', %s)", [ping])
 
     def _tell(self, payload: str, on_hint: Callable[[Hint], None]) -> None:
         kind, _, rest = payload.partition(":")
@@ -88,6 +91,12 @@ class Listener:
                 on_hint(CancelHint(UUID(rest)))
         except ValueError:
             log.debug("a notice that is not ours: %r", payload)
+
+
+async def is_direct(connection: Connection) -> bool:
+    """Whether it leads to a server. Behind a pooler another backend answers than the one that greeted us."""
+    row = await (await connection.execute("SELECT pg_backend_pid()")).fetchone()
+    return row is not None and row[0] == connection.info.backend_pid
 
 
 async def _notices(connection: Connection, seconds: float) -> AsyncIterator[str]:

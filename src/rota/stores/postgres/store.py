@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -97,6 +97,9 @@ class PostgresStore:
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return await self._desks().enqueuer.enqueue(jobs)
+
+    async def enqueue_stream(self, jobs: Iterable[NewJob]) -> list[Enqueued]:
+        return await self._desks().enqueuer.stream(jobs)
 
     def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> list[Enqueued] | Awaitable[list[Enqueued]]:
         return foreign.enqueue_within(tx, jobs, self._clock() if self._clock else None)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import psycopg
 from psycopg import errors as pg
 from psycopg.sql import SQL, Composed, Identifier
 
@@ -32,7 +33,7 @@ class Upkeep:
     async def tidy(self, retention: Retention) -> Tidied:
         await self._count("make_days", {})
         days = await self._connections.run(
-            lambda connection, _: self._drop_days(connection, retention.finished)
+            lambda connection, _: self._drop_alone(connection, retention.finished)
         )
         if retention.finished % DAY:
             await self._connections.run(
@@ -43,6 +44,17 @@ class Upkeep:
         keys = await self._batches("tidy_keys", 0.0)
         sessions = await self._count("tidy_sessions", {"keep": retention.sessions})
         return Tidied(days, dead, keys, sessions)
+
+    async def _drop_alone(self, guard: Connection, keep: float) -> int:
+        """Drop days unless another janitor does. Detaching cannot run inside the transaction that keeps others away."""
+        async with guard.transaction():
+            # As plain text: the other protocol keeps a snapshot until the next statement, and detaching waits for that.
+            plain = psycopg.AsyncCursor(guard)
+            row = await (await plain.execute(statement("lock_days"), prepare=False)).fetchone()
+            if row is None or not row[0]:
+                return 0
+            async with self._connections.connection() as connection:
+                return await self._drop_days(connection, keep)
 
     async def _drop_days(self, connection: Connection, keep: float) -> int:
         """Detach without blocking anybody, then drop. A stopped janitor's half is finished by the next."""
@@ -113,7 +125,7 @@ class Upkeep:
 
 
 async def _patiently(connection: Connection, step: Composed) -> bool:
-    """Do one step of dropping a day; False when a long reader or another janitor is in the way: next round, then."""
+    """Do one step of dropping a day; False when a long reader or somebody's hand is in the way: next round, then."""
     try:
         async with asyncio.timeout(PATIENCE):
             await connection.execute(step)
