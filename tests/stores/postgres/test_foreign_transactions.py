@@ -207,7 +207,7 @@ WAYS = {
 }
 
 
-@pytest.mark.req("W11")
+@pytest.mark.scenario(11)
 @pytest.mark.parametrize("way", WAYS)
 async def test_jobs_live_and_die_with_the_callers_own_rows(store, fresh_database, way):
     """One connection, three transactions: rolled back, committed, and one with duplicates in it."""

@@ -239,7 +239,8 @@ class Enqueuer:
         """Hint for those that were stored without one, once no later enqueue has done it for them."""
         try:
             while self._late:
-                pause = self._hinted_at + HINT_PAUSE - time.monotonic()
+                # Later than the next enqueue of a steady flow, which hints for these too.
+                pause = self._hinted_at + 2 * HINT_PAUSE - time.monotonic()
                 if pause > 0:
                     await asyncio.sleep(pause)
                     continue
