@@ -65,7 +65,9 @@ class Server:
         give(self.files, self.account)
         self.port = free_port()
         self._settings = SETTINGS | {"port": str(self.port)} | dict(settings or {})
-        self.run("initdb", "-D", self.files, "-U", "rota", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C")
+        self.run(
+            "initdb", "-D", self.files, "-U", "rota", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"
+        )
         rules = self.files / "pg_hba.conf"
         rules.write_text(hba + rules.read_text())
 

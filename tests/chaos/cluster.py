@@ -80,24 +80,23 @@ class Cluster:
 
     def _run(self, program: str, *words: str | Path) -> None:
         account = self._account
-        done = subprocess.run(
-            [self._programs.program(program), *words],
-            check=False,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            # Into a file: the server inherits it, and would keep a pipe open for ever.
-            stdout=(output := tempfile.TemporaryFile("w+")),
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
-            user=None if account is None else account.uid,
-            group=None if account is None else account.gid,
-            extra_groups=None if account is None else [],
-        )
-        with output:
-            if done.returncode != 0:
-                output.seek(0)
-                raise AssertionError(f"{program} {words[0]} failed: {output.read()}\n{self._last_words()}")
+        # Into a file: the server inherits it, and would keep a pipe open for ever.
+        with tempfile.TemporaryFile("w+") as output:
+            done = subprocess.run(
+                [self._programs.program(program), *words],
+                check=False,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+                user=None if account is None else account.uid,
+                group=None if account is None else account.gid,
+                extra_groups=None if account is None else [],
+            )
+            output.seek(0)
+            assert done.returncode == 0, f"{program} failed: {output.read()}\n{self._last_words()}"
 
     def _last_words(self) -> str:
         return self.log()[-2000:] if (self._data / "server.log").exists() else ""

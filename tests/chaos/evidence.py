@@ -39,7 +39,7 @@ class Evidence:
         ends: tuple[str, ...] = ("completed",),
     ) -> None:
         self.entries, self.effects, self.tables = entries, effects, tables
-        self.samples = samples or Samples([], [], [])
+        self.samples = samples or Samples()
         self.deaths, self.freezes, self.orphans = deaths or [], freezes or [], orphans or []
         self.limits = limits or Limits()
         self.ends = ends

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import psycopg
@@ -22,13 +23,17 @@ FROM rota.failed_attempts ORDER BY job_id, version
 SESSIONS = """
 SELECT id::text, pid, extract(epoch FROM lease_until)::float8, extract(epoch FROM ended_at)::float8 FROM rota.sessions
 """
-ENDED = "SELECT id::text, version, state FROM rota.all_jobs WHERE state IN ('completed', 'partial', 'dead', 'cancelled')"
+ENDED = """
+SELECT id::text, version, state FROM rota.all_jobs WHERE state IN ('completed', 'partial', 'dead', 'cancelled')
+"""
 TWINS = """
 SELECT coalesce(tenant, '') || '/' || task || '/' || unique_key, count(*) FROM rota.jobs
 WHERE unique_key IS NOT NULL AND (unique_scope = 'finished' OR state <> 'running')
 GROUP BY 1 HAVING count(*) > 1
 """
-CROWDED = "SELECT gate, count(*) FROM rota.jobs WHERE state = 'running' AND gate IS NOT NULL GROUP BY 1 HAVING count(*) > 1"
+CROWDED = """
+SELECT gate, count(*) FROM rota.jobs WHERE state = 'running' AND gate IS NOT NULL GROUP BY 1 HAVING count(*) > 1
+"""
 LOAD = """
 SELECT count(*), pg_notification_queue_usage() FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'rota'
@@ -94,14 +99,15 @@ def read_tables(url: str) -> Tables:
         )
 
 
-class Samples(NamedTuple):
+@dataclass
+class Samples:
     """What was seen while the run went on."""
 
-    changed: list[tuple[str, str, str]] = []
+    changed: list[tuple[str, str, str]] = field(default_factory=list)
     """Jobs whose end changed after it was written: id, before, after."""
-    twins: list[tuple[str, int]] = []
+    twins: list[tuple[str, int]] = field(default_factory=list)
     """Unique keys that two unfinished jobs had at once."""
-    crowded: list[tuple[str, int]] = []
+    crowded: list[tuple[str, int]] = field(default_factory=list)
     """Gates that two running jobs were in at once."""
     connections: int = 0
     notifications: float = 0.0
@@ -114,7 +120,7 @@ class Sampler:
 
     def __init__(self, url: str, memory: Callable[[], int]) -> None:
         self._url, self._memory = url, memory
-        self._samples = Samples([], [], [])
+        self._samples = Samples()
         self._ends: dict[str, str] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="chaos-sampler")
@@ -142,12 +148,10 @@ class Sampler:
             count, usage = connection.execute(LOAD).fetchone() or (0, 0.0)
             seen.twins.extend(connection.execute(TWINS).fetchall())
             seen.crowded.extend(connection.execute(CROWDED).fetchall())
-            self._samples = seen._replace(
-                connections=max(seen.connections, count),
-                notifications=max(seen.notifications, usage),
-                memory=max(seen.memory, self._memory()),
-                taken=seen.taken + 1,
-            )
+            seen.connections = max(seen.connections, count)
+            seen.notifications = max(seen.notifications, usage)
+            seen.memory = max(seen.memory, self._memory())
+            seen.taken += 1
             if time.monotonic() > ends_at:
                 self._compare_ends(connection)
                 ends_at = time.monotonic() + 0.5

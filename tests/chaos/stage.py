@@ -73,29 +73,33 @@ class Stage:
         self._producers[order.name] = self.spawn("producer", order.name, order._asdict())
 
     def spawn(self, module: str, name: str, told: dict[str, Any]) -> subprocess.Popen[str]:
-        """Start a process that enqueues and keeps a journal. It writes to `NAME.out`."""
+        """Start a process that enqueues and keeps a journal."""
         self._spawned += 1
-        with (self.home / f"{name}.out").open("ab") as output:
+        with (self.home / f"{name}.out").open("ab") as said, (self.home / f"{name}.err").open("ab") as errors:
             return subprocess.Popen(
                 [sys.executable, "-m", f"chaos.{module}", json.dumps(told)],
                 cwd=self.home,
                 env=environment(**self.settings, CHAOS_JOURNAL=str(self.home / f"{name}.journal")),
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=said,
+                stderr=errors,
                 text=True,
             )
 
     def said(self, name: str) -> str:
-        """What a spawned process wrote."""
+        """What a spawned process answered."""
         return (self.home / f"{name}.out").read_text()
+
+    def complained(self, name: str) -> str:
+        """What a spawned process wrote besides: its log and its last error."""
+        return (self.home / f"{name}.err").read_text()[-4000:]
 
     def produced(self, within: float = 120.0) -> None:
         """Wait until every producer is done, and well."""
         deadline = time.monotonic() + within
         for name, producer in self._producers.items():
             code = producer.wait(max(0.1, deadline - time.monotonic()))
-            assert code == 0, f"producer {name} ended with {code}: {self.said(name)[-3000:]}"
+            assert code == 0, f"producer {name} ended with {code}: {self.complained(name)}"
 
     def drained(self, within: float) -> None:
         """Wait until no job waits or runs; what is left then is for the checker to name."""
@@ -165,4 +169,5 @@ class Stage:
         return {"ROTA_URL": self._through, "CHAOS_EFFECTS": str(self._effects)}
 
     def _told(self) -> str:
-        return f"seed {self.nemesis.seed}; what was done:\n{self.nemesis.told()}\n\nworkers said:\n{self.fleet.logs()[-4000:]}"
+        done = f"seed {self.nemesis.seed}; what was done:\n{self.nemesis.told()}"
+        return f"{done}\n\nworkers said:\n{self.fleet.logs()[-4000:]}"

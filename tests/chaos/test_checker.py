@@ -137,7 +137,7 @@ def test_a_start_that_no_attempt_accounts_for_is_found():
 
 
 def test_two_jobs_of_one_unique_key_or_in_one_gate_at_once_are_found():
-    assert broken(samples=Samples([], [("/work/key", 2)])) == {"I6"}
+    assert broken(samples=Samples([], [("account:7", 2)])) == {"I6"}
     assert broken(samples=Samples([], [], [("serial::site", 2)])) == {"I6"}
 
 

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections import defaultdict
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -19,7 +20,7 @@ def rush(run, how: str, rounds: int, apart: float) -> list[tuple[int, str, bool]
     told = {"how": how, "threads": THREADS, "rounds": rounds, "begin": begin, "apart": apart}
     names = [f"p{number}" for number in range(PROCESSES)]
     for process in [run.spawn("rush", name, {"name": name} | told) for name in names]:
-        assert process.wait(timeout=300) == 0, [run.said(name)[-2000:] for name in names]
+        assert process.wait(timeout=300) == 0, [run.complained(name) for name in names]
     return [tuple(json.loads(line)) for name in names for line in run.said(name).splitlines()]
 
 
@@ -71,7 +72,7 @@ def test_a_unique_key_keeps_others_out_also_at_the_moment_its_holder_ends(
     assert len(made) > rounds / 4, "the holder never ended while others called"
     if until == "finished":
         runs = sorted(evidence.effects, key=lambda effect: effect.start)
-        overlaps = [(one, two) for one, two in zip(runs, runs[1:], strict=False) if one.end > two.start]
+        overlaps = [(one, two) for one, two in pairwise(runs) if one.end > two.start]
         assert overlaps == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import nullcontext
 
 import pytest
 
@@ -54,12 +55,9 @@ def test_a_retry_that_is_acknowledged_counts_whatever_came_before(tmp_path):
 )
 def test_an_effect_has_its_start_its_end_and_how_it_ended(tmp_path, in_a_job, error, how):
     log = Effects(tmp_path / "effects")
-    try:
-        with log.recorded("a", group="g"):
-            if error is not None:
-                raise error
-    except BaseException as raised:
-        assert raised is error
+    with pytest.raises(type(error)) if error else nullcontext(), log.recorded("a", group="g"):
+        if error is not None:
+            raise error
     log.close()
 
     [effect] = read_effects(tmp_path / "effects")

@@ -12,7 +12,7 @@ from chaos.orders import Order
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
 def test_a_server_that_stops_hard_costs_no_worker_and_no_job(stage_there, own_server, one_seed, long):
-    run = stage_there(one_seed, workers=2, slots=8)
+    run = stage_there(one_seed, workers=2, slots=8, beat=5.0 if long else 2.0)
     run.begin()
     stops, apart = (30, 20.0) if long else (2, 3.0)
     for mode in ("single", "keyed"):

@@ -25,7 +25,7 @@ def do_business(run, seed: int, *, kinds: list[str], count: int, end: str) -> No
     }
     processes = [(kind, run.spawn("business", kind, told[kind])) for kind in kinds]
     for kind, process in processes:
-        assert process.wait(timeout=120) == 0, run.said(kind)
+        assert process.wait(timeout=120) == 0, run.complained(kind)
 
 
 def orders(run) -> set[str]:

@@ -20,6 +20,7 @@ from build import (
     failed,
     fenced,
     new_id,
+    partial,
     read,
     snoozed,
 )
@@ -104,12 +105,15 @@ async def test_a_worker_confirms_the_stop_and_the_reason_stays(store: Store):
 
 
 @pytest.mark.scenario(13)
-async def test_a_job_that_succeeds_although_it_was_asked_to_stop_is_completed(store: Store):
+@pytest.mark.parametrize("end", [completed, partial])
+async def test_a_job_that_succeeds_although_it_was_asked_to_stop_has_succeeded(store: Store, end):
     job = await a_running_job(store)
-    await by_hand(store, job, Verb.CANCEL)
+    await by_hand(store, job, Verb.CANCEL, reason="wrong")
+    success = end(job, 1)
 
-    assert await store.settle([completed(job, 1)]) == [applied(job, State.COMPLETED)]
-    assert (await read(store, job)).state is State.COMPLETED
+    assert await store.settle([success]) == [applied(job, success.to)]
+    ended = await read(store, job)
+    assert (ended.state, ended.reason, ended.cancel_requested_at) == (success.to, None, None)
 
 
 @pytest.mark.scenario(13)
@@ -328,3 +332,14 @@ async def test_the_audit_tells_who_did_what_when_and_why_newest_first(store: Sto
     assert await store.audit(job.id) == [trail[0], trail[2]]
     assert await store.audit(limit=1) == trail[:1]
     assert await store.audit(new_id()) == []
+
+
+async def test_the_audit_of_a_job_that_was_superseded_tells_what_became_of_it(store: Store):
+    job = await a_running_job(store, unique_key="site:7")
+    await store.enqueue([a_job(unique_key="site:7")])
+    failing = failed(job)
+
+    await store.change(failing, Audit("ada", "fail", job.id, None, "running", failing.to.value))
+
+    [row] = await store.audit(job.id)
+    assert (row.before, row.after) == ("running", "cancelled")

@@ -41,7 +41,7 @@ async def history_of(store: Store) -> dict[str, Any]:
     jobs = await store.find(EVERYTHING)
     return {
         "attempts": {job.id: await store.attempts(job.id) for job in jobs},
-        "audit": [row._replace(after=None) for row in await store.audit(limit=10_000)],
+        "audit": await store.audit(limit=10_000),
         "sessions": sorted(map(_session, await store.sessions())),
         "counts": sorted(await store.counts()),
     }

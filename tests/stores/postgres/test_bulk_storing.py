@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from build import a_job, claim, completed, new_id, read
 
+from build import a_job, claim, completed, new_id, read
 from rota._core.job import Job, NewJob
 from rota.errors import PayloadInvalid
 from rota.stores.contract import Enqueued, JobFilter, Stored, Wanted

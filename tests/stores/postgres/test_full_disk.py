@@ -12,9 +12,9 @@ from typing import Protocol
 
 import psycopg
 import pytest
+
 import servers
 from build import a_job, a_session, applied, claim, completed, read
-
 from rota._core.job import NewJob, State
 from rota.errors import StoreFull
 from rota.stores.contract import JobFilter, Wanted
@@ -112,7 +112,9 @@ async def stored(store: PostgresStore) -> set[object]:
     return {job.id for job in await store.find(JobFilter(limit=10_000))}
 
 
-async def enqueue_until_full(store: PostgresStore, jobs_at_once: int, **options: object) -> tuple[set[object], str]:
+async def enqueue_until_full(
+    store: PostgresStore, jobs_at_once: int, **options: object
+) -> tuple[set[object], str]:
     """The ids of what was acknowledged, and what the first refusal said."""
     acknowledged: set[object] = set()
     for number in range(1000):

@@ -14,12 +14,15 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from build import a_job, claim
 
+from build import a_job, claim
 from rota.stores.contract import Hint, ResyncHint, WorkHint
 from rota.stores.postgres import PostgresStore, listen
 
-LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ~ '^(LISTEN|SELECT pg_notify)'"
+LISTENERS = (
+    "SELECT pid FROM pg_stat_activity"
+    " WHERE datname = current_database() AND query ~ '^(LISTEN|SELECT pg_notify)'"
+)
 
 PRODUCER = """
     import asyncio, sys, time

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from build import Clock, a_job, a_running_job, a_session, by_hand, claim, completed, failed, partial, read
 
+from build import Clock, a_job, a_running_job, a_session, by_hand, claim, completed, failed, partial, read
 from rota._core.actions import Verb
 from rota._core.failure import ErrorClass
 from rota._core.job import Job, State
@@ -37,14 +37,17 @@ async def rows(url: str, question: str) -> list[tuple[Any, ...]]:
 async def days(url: str) -> list[str]:
     """The days that finished jobs can go to."""
     found = await rows(
-        url, "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'rota.finished_jobs'::regclass"
+        url,
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'rota.finished_jobs'::regclass",
     )
     return sorted(name.removeprefix("rota.finished_jobs_") for (name,) in found)
 
 
 async def tables(url: str) -> list[str]:
     """The tables of days, whether they still belong to the finished jobs or not."""
-    found = await rows(url, "SELECT relname FROM pg_class WHERE relname ~ '^finished_jobs_[0-9]+$' AND relkind = 'r'")
+    found = await rows(
+        url, "SELECT relname FROM pg_class WHERE relname ~ '^finished_jobs_[0-9]+$' AND relkind = 'r'"
+    )
     return sorted(name.removeprefix("finished_jobs_") for (name,) in found)
 
 
@@ -97,7 +100,9 @@ async def test_a_day_is_a_day_of_utc_whatever_zone_the_server_is_set_to(fresh_da
         clock.now = moment
         await a_finished_job(store)
 
-    kept = await rows(fresh_database, "SELECT tableoid::regclass::text FROM rota.finished_jobs ORDER BY finished_at")
+    kept = await rows(
+        fresh_database, "SELECT tableoid::regclass::text FROM rota.finished_jobs ORDER BY finished_at"
+    )
     clock.now = first + timedelta(days=7) - timedelta(seconds=1)
     before = (await store.tidy(Retention())).finished
     assert len(await store.find(JobFilter())) == 2
@@ -163,7 +168,9 @@ async def test_a_day_that_a_stopped_janitor_left_half_detached_is_finished_by_th
     assert await store.find(JobFilter()) == []
 
 
-async def test_a_half_detached_day_stops_no_other_even_if_it_should_be_kept_longer(store, clock, fresh_database):
+async def test_a_half_detached_day_stops_no_other_even_if_it_should_be_kept_longer(
+    store, clock, fresh_database
+):
     today = clock()
     clock.advance(6 * DAY)
     await half_detach(fresh_database, f"{today + timedelta(days=5):%Y%m%d}")
@@ -176,7 +183,9 @@ async def test_a_half_detached_day_stops_no_other_even_if_it_should_be_kept_long
     assert await rows(fresh_database, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == [(0,)]
 
 
-async def test_a_day_that_was_detached_and_not_dropped_is_dropped_when_it_is_old(store, clock, fresh_database):
+async def test_a_day_that_was_detached_and_not_dropped_is_dropped_when_it_is_old(
+    store, clock, fresh_database
+):
     today = f"{clock():%Y%m%d}"
     await rows(fresh_database, f"ALTER TABLE rota.finished_jobs DETACH PARTITION rota.finished_jobs_{today}")
     clock.advance(7 * DAY)
@@ -189,7 +198,9 @@ async def test_a_day_that_was_detached_and_not_dropped_is_dropped_when_it_is_old
     assert today not in await tables(fresh_database)
 
 
-async def test_a_long_reader_delays_only_the_days_and_blocks_nobody(store, clock, fresh_database, monkeypatch):
+async def test_a_long_reader_delays_only_the_days_and_blocks_nobody(
+    store, clock, fresh_database, monkeypatch
+):
     monkeypatch.setattr(upkeep, "PATIENCE", 0.3)
     ended = await a_session(store, lease=1)
     await a_finished_job(store)
@@ -251,7 +262,9 @@ async def test_a_retention_that_ends_within_a_day_is_kept_by_deleting_in_batches
     assert [job.id for job in await store.find(JobFilter())] == [young.id]
 
 
-async def test_dead_jobs_their_attempts_and_their_keys_go_in_batches_too(store, clock, fresh_database, monkeypatch):
+async def test_dead_jobs_their_attempts_and_their_keys_go_in_batches_too(
+    store, clock, fresh_database, monkeypatch
+):
     monkeypatch.setattr(upkeep, "BATCH", 10)
     await store.enqueue([a_job(key=f"order:{number}") for number in range(35)])
     jobs = await claim(store)
@@ -284,4 +297,3 @@ async def test_attempts_of_a_day_that_was_dropped_go_with_it_and_those_of_living
 
     assert len(await store.attempts(living.id)) == 1
     assert await store.attempts(gone.id) == []
-

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import psycopg
 import pytest
-import servers
 
+import servers
 from rota.errors import PermissionMissing, StoreUnavailable
 from rota.stores.postgres import PostgresStore, migrate
 
@@ -27,7 +27,13 @@ async def store(own_database: str) -> AsyncIterator[PostgresStore]:
 def psql(own_server: servers.Server) -> Callable[[str, str], str]:
     def run(url: str, script: str) -> str:
         return own_server.run(
-            "psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", url, text="SET client_min_messages=warning;" + script
+            "psql",
+            "--no-psqlrc",
+            "--quiet",
+            "-v",
+            "ON_ERROR_STOP=1",
+            url,
+            text="SET client_min_messages=warning;" + script,
         )
 
     return run
@@ -96,7 +102,9 @@ async def test_five_that_migrate_at_once_apply_each_migration_once(own_database)
     assert len(await versions(own_database)) == len(ALL)
 
 
-async def test_the_script_for_psql_makes_the_same_schema(store, own_server, own_database, another_database, psql):
+async def test_the_script_for_psql_makes_the_same_schema(
+    store, own_server, own_database, another_database, psql
+):
     await store.migrate()
 
     psql(another_database, migrate.sql())
@@ -105,7 +113,9 @@ async def test_the_script_for_psql_makes_the_same_schema(store, own_server, own_
     assert await versions(another_database) == await versions(own_database)
 
 
-async def test_the_script_for_the_rest_makes_the_same_schema(store, own_server, own_database, another_database, psql):
+async def test_the_script_for_the_rest_makes_the_same_schema(
+    store, own_server, own_database, another_database, psql
+):
     await store.migrate()
     await up_to(another_database, 1)
 
@@ -139,7 +149,9 @@ async def test_a_locked_table_makes_the_migrator_step_back_and_try_again(store, 
     assert await migrating == ALL[1:]
 
 
-async def test_a_table_that_stays_locked_is_reported_and_nothing_is_changed(store, own_server, own_database, monkeypatch):
+async def test_a_table_that_stays_locked_is_reported_and_nothing_is_changed(
+    store, own_server, own_database, monkeypatch
+):
     monkeypatch.setattr(migrate, "LOCK_TRIES", 1)
     await up_to(own_database, 1)
     async with await psycopg.AsyncConnection.connect(own_database) as holder:

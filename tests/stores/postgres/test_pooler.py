@@ -179,7 +179,9 @@ async def test_without_a_direct_address_it_polls_and_says_so(store, caplog):
     heard = []
     listening = asyncio.create_task(store.listen(heard.append))
     async with asyncio.timeout(5):
-        while "a pooler stands before the database and no listen_url is set: polling instead" not in caplog.text:
+        while (
+            "a pooler stands before the database and no listen_url is set: polling instead" not in caplog.text
+        ):
             await asyncio.sleep(0.01)
     await store.enqueue([a_job()])
 

@@ -6,7 +6,6 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from build import a_job, a_session, claim, completed
-
 from rota import Rota, State
 from rota.admin.service import Admin
 from rota.config import Settings

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+
 import servers
 from build import a_job, a_session, applied, claim, completed, read
-
 from rota._core.job import State
 from rota.errors import PermissionMissing, SchemaOutdated, StoreError, StoreUnavailable
 from rota.stores.contract import JobFilter, Retention, Wanted
@@ -113,10 +113,11 @@ async def test_a_wrong_password_is_told_at_once_and_not_shown(own_server):
     async with a_store(f"postgresql://locked:opensaysme@127.0.0.1:{own_server.port}/postgres") as store:
         messages = await refusals(store, StoreUnavailable)
 
-    assert messages == {
+    [message] = messages
+    assert message == (
         f"PostgreSQL at 127.0.0.1:{own_server.port}, database 'postgres' refused the login: "
         'password authentication failed for user "locked". Check user and password in the URL.'
-    }
+    )
 
 
 async def test_the_right_password_opens(own_server, own_database):
@@ -142,10 +143,11 @@ async def test_a_missing_database_is_told_at_once(own_server):
     async with a_store(servers.with_database(own_server.url, "nowhere")) as store:
         messages = await refusals(store, StoreUnavailable)
 
-    assert messages == {
+    [message] = messages
+    assert message == (
         f"PostgreSQL at 127.0.0.1:{own_server.port}, database 'nowhere': "
         'database "nowhere" does not exist. Create it (`createdb`), or correct the URL.'
-    }
+    )
 
 
 async def test_a_crowded_server_is_no_riddle(own_server):
@@ -173,10 +175,11 @@ async def test_an_address_that_is_none_is_shown_without_its_password(url, shown)
         with pytest.raises(StoreError) as refused:
             await store.open()
 
-    assert messages == {
+    [message] = messages
+    assert message == (
         f"the address {shown!r} is not one that PostgreSQL understands. "
         "Write postgresql://user:password@host:5432/database, with special characters percent-encoded."
-    }
+    )
     assert "secret" not in "".join(traceback.format_exception(refused.value))
 
 
@@ -202,9 +205,10 @@ async def test_a_database_without_a_schema_names_the_command(own_database):
     async with a_store(own_database) as store:
         messages = await schema_refusals(store)
 
-    assert messages == {
+    [message] = messages
+    assert message == (
         f"the database has no Rota schema yet (this code needs version {LATEST}). Run `rota migrate`."
-    }
+    )
 
 
 async def test_an_old_schema_is_refused_until_it_is_migrated(fresh_database):
@@ -221,9 +225,10 @@ async def test_an_old_schema_is_refused_until_it_is_migrated(fresh_database):
         )
         assert (await read(store, job)).state is State.PENDING
 
-    assert messages == {
+    [message] = messages
+    assert message == (
         f"the database has Rota schema version {LATEST - 1}, this code needs {LATEST}. Run `rota migrate`."
-    }
+    )
 
 
 async def test_a_newer_schema_is_left_alone(fresh_database):
@@ -232,9 +237,10 @@ async def test_a_newer_schema_is_left_alone(fresh_database):
     async with a_store(fresh_database) as store:
         messages = await schema_refusals(store)
 
-    assert messages == {
+    [message] = messages
+    assert message == (
         f"the database has Rota schema version 99, this code knows only {LATEST}. Upgrade the rota package here."
-    }
+    )
 
 
 # Rights

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from build import a_job, a_running_job, cancelled, claim, completed, failed, new_id, read
 from psycopg.rows import dict_row
 
+from build import a_job, a_running_job, cancelled, claim, completed, failed, new_id, read
 from rota._core.failure import ErrorClass
 from rota._core.job import State
 from rota._core.retry import Retry
@@ -74,7 +74,12 @@ async def test_what_the_caller_says_goes_before_what_the_task_says(store, sql):
 
     job = await read(store, job_id)
     assert (job.queue, job.priority, job.max_attempts) == ("slow", 7, 2)
-    assert (job.tenant, job.subject, job.correlation_id, job.external_id) == ("acme", "user:1", "order-9", "X-1")
+    assert (job.tenant, job.subject, job.correlation_id, job.external_id) == (
+        "acme",
+        "user:1",
+        "order-9",
+        "X-1",
+    )
     assert (job.parent_id, job.tags, job.created_by) == (parent, ("a", 'b "c"'), "shop")
     assert job.run_at - job.created_at == timedelta(minutes=2)
     assert job.deadline - job.created_at == timedelta(hours=1)
@@ -248,7 +253,9 @@ async def test_a_search_path_without_rota_or_with_tables_of_the_same_names_does_
 # rota.enqueue_jobs()
 
 
-async def answers(connection: psycopg.AsyncConnection[Any], jobs: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+async def answers(
+    connection: psycopg.AsyncConnection[Any], jobs: list[dict[str, Any]]
+) -> list[tuple[Any, ...]]:
     cursor = await connection.execute(
         'SELECT "position", id, stored FROM rota.enqueue_jobs(%s::text::jsonb)', [json.dumps(jobs)]
     )
@@ -334,7 +341,9 @@ async def test_all_jobs_are_one_list_whatever_became_of_them(store, sql):
     waiting = a_job(delay=60)
     await store.enqueue([waiting])
     done, dead, gone, running = [await a_running_job(store) for _ in range(4)]
-    await store.settle([completed(done, {"n": 1}), failed(dead, ErrorClass.NON_RETRYABLE), cancelled(gone, "no")])
+    await store.settle(
+        [completed(done, {"n": 1}), failed(dead, ErrorClass.NON_RETRYABLE), cancelled(gone, "no")]
+    )
 
     cursor = sql.cursor(row_factory=dict_row)
     await cursor.execute("SELECT id, state, result, error_message, review, reason FROM rota.all_jobs")
@@ -356,8 +365,8 @@ async def test_attempts_show_those_that_failed_and_the_one_that_did_not(store, s
     await store.settle([completed(again)])
 
     cursor = await sql.execute(
-        "SELECT attempt, version, outcome, error_type, message, session_id, started_at IS NOT NULL, ended_at IS NOT NULL"
-        " FROM rota.attempts WHERE job_id = %s ORDER BY attempt",
+        "SELECT attempt, version, outcome, error_type, message, session_id, started_at IS NOT NULL,"
+        " ended_at IS NOT NULL FROM rota.attempts WHERE job_id = %s ORDER BY attempt",
         [first.id],
     )
 

@@ -125,12 +125,13 @@ def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
         if "must be owner" in reason:
             return PermissionMissing(
                 f"PostgreSQL at {where} refused: {reason}. The days of finished jobs are made and dropped by the owner "
-                "of schema rota only: let workers connect as that role, or make theirs a member of it (GRANT owner TO role)."
+                "of schema rota only: let workers connect as that role, or make theirs a member of it "
+                "(GRANT owner TO role)."
             )
         if "permission denied for database" in reason:
             return PermissionMissing(
-                f"PostgreSQL at {where} refused: {reason}. To make schema rota a role must own the database, or be given "
-                "the right (GRANT CREATE ON DATABASE): run `rota migrate` as such a role."
+                f"PostgreSQL at {where} refused: {reason}. To make schema rota a role must own the database, or be "
+                "given the right (GRANT CREATE ON DATABASE): run `rota migrate` as such a role."
             )
         return PermissionMissing(
             f"PostgreSQL at {where} refused: {reason}. Grant this role the rights (GRANT USAGE ON SCHEMA rota; "

@@ -50,7 +50,9 @@ class Listener:
                     connection = await self._connections.connect(self._url)
                 try:
                     if not await is_direct(connection):
-                        log.warning("listen_url leads to a pooler, which keeps hints to itself: polling instead")
+                        log.warning(
+                            "listen_url leads to a pooler, which keeps hints to itself: polling instead"
+                        )
                         await asyncio.Event().wait()
                     await self._hear(connection, on_hint)
                 finally:

@@ -30,7 +30,10 @@ class Operators:
             async with connection.transaction():
                 settled = await self._apply(connection, change)
                 if settled.answer is Answer.APPLIED:
-                    await self._record(connection, audit)
+                    told = audit
+                    if isinstance(change, Transition) and settled.state not in (change.to, None):
+                        told = audit._replace(after=settled.state)  # superseded: the trail tells what really happened
+                    await self._record(connection, told)
                 return settled
 
         return await self._connections.run(call)

@@ -24,7 +24,7 @@ WITH given AS (
         unique_key, unique_scope, gate, correlation_id, tags, created_by, category, payload_version, headers,
         CASE WHEN given.state <> 'partial' THEN coalesce(given.error_class, gone.error_class) END,
         CASE WHEN given.state <> 'partial' THEN coalesce(given.message, gone.error_message) END,
-        coalesce(given.reason, gone.reason), given.result
+        CASE WHEN given.state = 'partial' THEN given.reason ELSE coalesce(given.reason, gone.reason) END, given.result
     FROM gone JOIN given ON given.id = gone.id
     RETURNING id
 ), noted AS (

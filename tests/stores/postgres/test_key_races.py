@@ -1,0 +1,107 @@
+"""The races for a key, with both sides held still: one transaction stays open while the other runs into it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from build import (
+    a_job,
+    a_running_job,
+    applied,
+    claim,
+    failed,
+    read,
+)
+from rota._core.job import State
+from rota.stores.contract import Stored
+from rota.stores.postgres.encoding import as_json
+from rota.stores.postgres.sqlfiles import statement
+
+ENQUEUE = "SELECT id, stored FROM rota.enqueue_jobs(%s::jsonb)"
+
+
+@pytest.mark.req("W14")
+@pytest.mark.scenario(9)
+async def test_a_second_enqueue_waits_for_the_first_with_its_key_and_gets_its_job(store, side, waits):
+    first = a_job(key="order:7")
+    await side.execute(ENQUEUE, [as_json([first])])
+
+    async with waits(store.enqueue([a_job(key="order:7")])) as second:
+        await side.commit()
+        [answer] = await second
+    assert (answer.id, answer.stored) == (first.id, Stored.DUPLICATE)
+
+
+async def test_a_key_whose_taker_rolled_back_goes_to_the_one_that_waited(store, side, waits):
+    await side.execute(ENQUEUE, [as_json([a_job(key="order:7")])])
+    second = a_job(key="order:7")
+
+    async with waits(store.enqueue([second])) as waiting:
+        await side.rollback()
+        [answer] = await waiting
+    assert (answer.id, answer.stored) == (second.id, Stored.CREATED)
+
+
+@pytest.mark.scenario(10)
+async def test_a_retry_that_waited_for_its_successor_is_superseded(store, side, waits):
+    job = await a_running_job(store, unique_key="site:1")
+    successor = a_job(unique_key="site:1")
+    await side.execute(ENQUEUE, [as_json([successor])])
+
+    async with waits(store.settle([failed(job)])) as retry:
+        await side.commit()
+        assert await retry == [applied(job, State.CANCELLED)]
+    assert (await read(store, job)).superseded_by == successor.id
+
+
+@pytest.mark.scenario(10)
+async def test_a_successor_that_waited_for_a_retry_is_its_duplicate(store, side, waits):
+    job = await a_running_job(store, unique_key="site:1")
+    await side.settle(failed(job))
+
+    async with waits(store.enqueue([a_job(unique_key="site:1")])) as successor:
+        await side.commit()
+        [answer] = await successor
+    assert (answer.id, answer.stored) == (job.id, Stored.DUPLICATE)
+
+
+async def test_the_holder_of_a_unique_key_does_not_start_before_the_duplicate_commits(store, side):
+    """The duplicate's own writes are not visible yet: a holder that started now would miss them."""
+    holder = a_job(unique_key="site:1")
+    await store.enqueue([holder])
+    [(_, stored)] = await side.execute(ENQUEUE, [as_json([a_job(unique_key="site:1")])])
+    assert stored == "duplicate"
+
+    assert await claim(store) == []
+    await side.commit()
+
+    assert [job.id for job in await claim(store)] == [holder.id]
+
+
+async def test_a_key_that_the_janitor_is_removing_is_taken_anew_and_not_lost(store, side, waits):
+    async with store._desks().connections.connection() as connection:
+        await connection.execute(
+            "INSERT INTO rota.keys (kind, tenant, key, until)"
+            " VALUES ('idempotency', '', 'order:7', now() - interval '1 hour')"
+        )
+    await side.execute(statement("tidy_keys"), {"limit": 100, "now": None})
+    first = a_job(key="order:7")
+
+    async with waits(store.enqueue([first])) as waiting:
+        await side.commit()
+        assert (await waiting)[0].stored is Stored.CREATED
+    [again] = await store.enqueue([a_job(key="order:7")])
+    assert (again.id, again.stored) == (first.id, Stored.DUPLICATE)
+
+
+async def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(store):
+    names = [f"key:{number}" for number in range(20)]
+
+    async def batch(order: list[str]) -> list[Stored]:
+        return [answer.stored for answer in await store.enqueue([a_job(key=name) for name in order])]
+
+    answers = await asyncio.gather(*[batch(names if turn % 2 else names[::-1]) for turn in range(8)])
+
+    assert sum(stored is Stored.CREATED for batch_ in answers for stored in batch_) == len(names)
