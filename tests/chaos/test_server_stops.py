@@ -14,12 +14,11 @@ from chaos.orders import Order
 def test_a_server_that_stops_hard_costs_no_worker_and_no_job(stage_there, own_server, one_seed, long):
     run = stage_there(one_seed, workers=2, slots=8, beat=5.0 if long else 2.0)
     run.begin()
-    stops, apart = (30, 20.0) if long else (2, 3.0)
-    for mode in ("single", "keyed"):
-        pause = stops * apart / 300 if long else 0.04
-        run.produce(
-            Order(mode, mode, 300 if mode == "single" else 600, ms=80, batch=2, pause=pause, seed=one_seed)
-        )
+    stops, apart = (30, 20.0) if long else (2, 4.0)
+    pause = stops * apart / 300
+    counts = {"single": 300 if long else 100, "keyed": 600 if long else 200}
+    for mode, count in counts.items():
+        run.produce(Order(mode, mode, count, ms=80, batch=2, pause=pause, seed=one_seed))
     run.seen(lambda effects: len(effects) > 10, within=30)
     for _ in range(stops):
         began = time.monotonic()
@@ -31,4 +30,7 @@ def test_a_server_that_stops_hard_costs_no_worker_and_no_job(stage_there, own_se
 
     assert run.fleet.exits == []
     assert {len(runs) for runs in evidence.runs.values()} == {1}
-    assert len([entry for entry in evidence.entries if entry.key.startswith("keyed") and entry.acked]) == 600
+    assert (
+        len([entry for entry in evidence.entries if entry.key.startswith("keyed") and entry.acked])
+        == counts["keyed"]
+    )

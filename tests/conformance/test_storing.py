@@ -11,6 +11,7 @@ from build import (
     Clock,
     a_job,
     a_running_job,
+    a_session,
     cancelled,
     claim,
     completed,
@@ -21,6 +22,7 @@ from build import (
 )
 from rota._core.failure import ErrorClass
 from rota._core.job import State
+from rota._core.vocabulary import worker_for_delphi
 from rota.stores.contract import Enqueued, JobFilter, Store, Stored
 
 
@@ -81,6 +83,27 @@ async def test_one_enqueue_makes_exactly_one_job_known_by_its_id_alone(store: St
     await store.enqueue([new])
 
     assert [job.id for job in await store.find(JobFilter())] == [new.id]
+
+
+@pytest.mark.req("D15")
+async def test_the_longest_time_a_job_may_take_goes_with_it_to_its_worker(store: Store):
+    pca, pipeline, open_end = a_job("PCA", timeout=3600.0), a_job("FULL_PIPELINE", timeout=7200.0), a_job()
+    await store.enqueue([pca, pipeline, open_end])
+
+    limits = {job.id: job.timeout for job in await claim(store)}
+
+    assert limits == {pca.id: 3600.0, pipeline.id: 7200.0, open_end.id: None}
+
+
+@pytest.mark.req("D10")
+async def test_a_job_names_its_worker_and_before_that_a_placeholder(store: Store):
+    new = a_job()
+    await store.enqueue([new])
+    assert worker_for_delphi((await read(store, new)).session_id) == "none"
+    session = await a_session(store)
+    await claim(store, session)
+
+    assert worker_for_delphi((await read(store, new)).session_id) == str(session)
 
 
 @pytest.mark.req("D2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from uuid import UUID
 
 from rota._core.job import State
 
@@ -96,9 +97,9 @@ def state_for(seed: Seed, word: str) -> State:
     raise ValueError(f"{word!r} is not a state of {seed.value}; its states are {known}.")
 
 
-def worker_for_delphi(worker: str | None) -> str:
+def worker_for_delphi(session_id: UUID | None) -> str:
     """Who holds a job, as Delphi writes it: never empty."""
-    return worker or NOBODY
+    return NOBODY if session_id is None else str(session_id)
 
 
 def worker_from_delphi(word: str) -> str | None:
