@@ -19,17 +19,12 @@ LONG = os.environ.get("CHAOS_LONG", "") not in ("", "0")
 SEEDS = max(1, int(os.environ.get("CHAOS_SEEDS", "1")))
 
 
-def _seeds() -> list[int]:
-    if "CHAOS_SEED" in os.environ:
-        first = int(os.environ["CHAOS_SEED"])
-    else:
-        first = random.SystemRandom().randrange(1_000_000) if LONG else 1
-    return list(range(first, first + SEEDS))
+FIRST = int(os.environ.get("CHAOS_SEED") or (random.SystemRandom().randrange(1_000_000) if LONG else 1))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`seed` runs a test once for each seed; `one_seed` once, for tests that take minutes."""
-    seeds = _seeds()
+    seeds = list(range(FIRST, FIRST + SEEDS))
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", seeds, ids=lambda seed: f"seed{seed}")
     if "one_seed" in metafunc.fixturenames:

@@ -46,7 +46,7 @@ def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(stage, one_seed,
     """A reckless one does not even look at its lease: then the fence in the store alone protects."""
     run = stage(one_seed, workers=4, slots=3, lease=LEASE, beat=0.5, reckless=reckless)
     run.begin()
-    rounds, at_once = (25, 2) if long else (3, 2)
+    rounds, at_once = (50, 2) if long else (3, 2)
     run.produce(Order("a", "together", rounds * 30, ms=900, batch=5, pause=0.2, seed=one_seed))
     zombies = freeze_rounds(run, one_seed, rounds, at_once)
 

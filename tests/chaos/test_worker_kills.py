@@ -13,7 +13,7 @@ from chaos.orders import Order
 @pytest.mark.chaos
 @pytest.mark.timeout(900)
 def test_killing_workers_at_random_loses_no_job_and_runs_none_twice_without_a_reason(stage, seed, long):
-    run = stage(seed, workers=3, slots=8, lease=3.0, beat=1.0)
+    run = stage(seed, workers=3, slots=8, **({} if long else {"lease": 3.0, "beat": 1.0}))
     run.begin()
     for name in ("a", "b"):
         run.produce(Order(name, "together", 2500 if long else 250, ms=150, batch=25, mix=True, seed=seed))
@@ -53,10 +53,10 @@ def test_a_killed_workers_jobs_restart_elsewhere_within_twenty_seconds_at_defaul
 
 @pytest.mark.chaos
 @pytest.mark.req("L26")
-def test_a_rolling_deploy_loses_no_job_and_uses_up_no_attempt(stage, seed, long):
-    run = stage(seed, workers=3, slots=4)
+def test_a_rolling_deploy_loses_no_job_and_uses_up_no_attempt(stage, one_seed, long):
+    run = stage(one_seed, workers=3, slots=4)
     run.begin()
-    run.produce(Order("a", "together", 2000 if long else 150, ms=100, batch=10, pause=0.3, seed=seed))
+    run.produce(Order("a", "together", 2000 if long else 150, ms=100, batch=10, pause=0.3, seed=one_seed))
     run.seen(lambda effects: len(effects) > 5, within=30)
     run.nemesis.every(0.7, run.nemesis.terminate_a_worker)
     run.produced(300)

@@ -215,7 +215,3 @@ def test_a_job_met_after_its_deadline_is_dead():
     assert decided.failure == Failure(
         ErrorClass.DEADLINE, "deadline", f"its deadline ({NOW}) passed before it could start"
     )
-
-
-def test_a_transition_is_known_by_job_and_version():
-    assert decide(JOB, Returned(), retry=EXACT, now=NOW).key == (str(JOB.id), 2)

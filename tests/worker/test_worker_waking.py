@@ -10,7 +10,7 @@ from worker_stage import FaultyStore, Stage, until
 
 from build import new_id
 from rota._core.job import State
-from rota.stores.contract import ResyncHint, WorkHint
+from rota.stores.contract import DeafHint, ResyncHint, WorkHint
 from rota.stores.memory import MemoryStore
 from rota.worker.desk import Desk
 from rota.worker.lanes import Lane, LaneSpec
@@ -132,7 +132,7 @@ async def test_polls_come_oftener_while_the_store_gives_no_hints():
     listener = next(service for service in worker._services if service.name == "wake-ups")
 
     assert poller.longest == 60.0
-    listener.hearing = False
+    listener.on_hint(DeafHint())
     assert poller.longest == 0.3
     listener.on_hint(ResyncHint())
     assert poller.longest == 60.0

@@ -72,10 +72,6 @@ class Transition(NamedTuple):
     changes: dict[str, object] | None = None
     """Fields that an operator's edit sets besides."""
 
-    @property
-    def key(self) -> tuple[str, int]:
-        return str(self.job.id), self.job.version
-
 
 def decide(job: Job, outcome: Outcome, *, retry: Retry, now: datetime) -> Transition:
     """Turn the end of one attempt into the write that records it. Pure: `now` is the store's time."""

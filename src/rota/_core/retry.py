@@ -32,8 +32,8 @@ class Retry:
     lost: bool = True
     """False: never rerun after a crash, for work that must not happen twice."""
     max_snoozes: int = 1000
-    classes: Mapping[str, ErrorClass] = field(default_factory=dict)
-    """Exception type name (`TimeoutError`, `httpx.ConnectError`) to its class."""
+    classes: Mapping[str | type[BaseException], ErrorClass | str] = field(default_factory=dict)
+    """Exception type, or its name (`TimeoutError`, `httpx.ConnectError`), to its class."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -48,6 +48,9 @@ class Retry:
             raise ValueError(
                 f"Retry(jitter={self.jitter}): give a share from 0 to below 1, such as 0.2 for 20 %."
             )
+        object.__setattr__(
+            self, "classes", {_name(kind): _class(named) for kind, named in self.classes.items()}
+        )
 
     @classmethod
     def doc20(cls, **changes: Any) -> Retry:
@@ -101,11 +104,28 @@ class Retry:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Retry:
-        """Read a stored policy; numbers it does not know are left out, so older code reads newer rows."""
+        """Read a stored policy; what it does not know is left out, so older code reads newer rows."""
         known = {f.name for f in fields(cls)}
         kept = {name: value for name, value in plain.items() if name in known}
-        kept["classes"] = {name: ErrorClass(kind) for name, kind in kept.get("classes", {}).items()}
+        named = {kind.value for kind in ErrorClass}
+        kept["classes"] = {name: kind for name, kind in kept.get("classes", {}).items() if kind in named}
         return cls(**kept)
+
+
+def _name(kind: str | type[BaseException]) -> str:
+    if isinstance(kind, str):
+        return kind
+    if isinstance(kind, type) and issubclass(kind, BaseException):
+        return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    raise ValueError(f"Retry(classes=…): {kind!r} is no exception type and no name of one.")
+
+
+def _class(named: ErrorClass | str) -> ErrorClass:
+    try:
+        return ErrorClass(named)
+    except ValueError:
+        known = ", ".join(kind.value for kind in ErrorClass)
+        raise ValueError(f"Retry(classes=…): {named!r} is no error class. Use one of {known}.") from None
 
 
 def spread_of(job_id: UUID, attempt: int) -> float:

@@ -198,7 +198,11 @@ class ResyncHint(NamedTuple):
     """Hints may have been missed: look at everything."""
 
 
-Hint: TypeAlias = WorkHint | CancelHint | ResyncHint
+class DeafHint(NamedTuple):
+    """No hints arrive for now: poll oftener until a `ResyncHint` comes."""
+
+
+Hint: TypeAlias = WorkHint | CancelHint | ResyncHint | DeafHint
 
 
 class Jobs(Protocol):

@@ -34,13 +34,16 @@ class Custody:
         self._desk.ring_all()
 
     def fenced(self, session: Session, why: str) -> None:
-        """Nothing held under this session is ours any more: stop its handlers, and write nothing of them."""
+        """Nothing that runs under this session is ours any more: stop its handlers, and write nothing of them.
+
+        What had ended before is still written: if nobody took the job since, its
+        version lets the end in, and else keeps it out.
+        """
         if self._desk.session is not session:
             return
         self._desk.session = None
-        held = list(self._desk.held)
-        self._desk.held.clear()
-        self._desk.outbox.clear()
+        held = [run for run in self._desk.held if not run.ended]
+        self._desk.held.difference_update(held)
         self._strays.clear()
         log.warning(
             "session %s is no longer trusted (%s): stopped %d jobs here, others will run them. A new session begins "

@@ -110,8 +110,7 @@ class Desk:
         """A round trip did not come back. Its settles are repeated: the fence makes that harmless."""
         if order.lane is not None:
             order.lane.unanswered(order.asked)
-        if order.session is self.session:
-            self.outbox[:0] = order.batch
+        self.outbox[:0] = order.batch
 
     # What runs bring
 

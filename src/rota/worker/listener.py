@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from rota.errors import StoreUnavailable
-from rota.stores.contract import CancelHint, Hint, Wakeable, WorkHint
+from rota.stores.contract import CancelHint, DeafHint, Hint, Wakeable, WorkHint
 from rota.worker.desk import Desk
 from rota.worker.service import Service
 
@@ -31,6 +31,10 @@ class Listener(Service):
         raise StoreUnavailable("the store stopped giving wake-ups; polling goes on")
 
     def on_hint(self, hint: Hint) -> None:
+        if type(hint) is DeafHint:
+            self.hearing = False
+            self._desk.stirred.set()  # polls must come oftener now
+            return
         if not self.hearing:
             self.hearing = True  # the first hint says that listening has begun
             self._failures = 0

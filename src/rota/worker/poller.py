@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from time import monotonic
 
 from rota.stores.contract import Store
 from rota.worker.desk import Desk
@@ -25,6 +26,7 @@ class Poller(Service):
         self._store, self._desk, self._listener = store, desk, listener
         self._poll, self._idle_poll = poll, idle_poll
         self._pause = SOON
+        self._asked = 0.0
         self._due: float | None = None
         """Seconds until a scheduled job comes due, as of the last question."""
 
@@ -38,6 +40,10 @@ class Poller(Service):
         due, self._due = self._due, None
         if await self._stirred_within(pause if due is None else min(pause, due)):
             self._pause = SOON
+            if self._desk.has_room and monotonic() - self._asked >= self._poll:
+                await (
+                    self._ask()
+                )  # a steady flow of hints must not keep a lane that it does not concern from its jobs
         elif due is not None and due <= pause:
             self._desk.wake()
         elif self._desk.has_room:
@@ -45,6 +51,7 @@ class Poller(Service):
 
     async def _ask(self) -> None:
         self._pause = min(2 * self._pause, self.longest)
+        self._asked = monotonic()
         self._due = await self._store.next_due(self._desk.queues)
         if self._due is not None and self._due <= 0:
             self._due = None

@@ -256,7 +256,12 @@ class Runner:
             return unstorable(error)
 
     def _raised(self, run: Run, error: BaseException) -> None:
-        self._end(run, raised(run, error))
+        try:
+            outcome = raised(run, error)
+        except Exception as ours:  # whatever goes wrong in judging an error, its job must end
+            log.exception("the error of job %s (%s) could not be judged", run.job.id, run.job.task)
+            outcome = Raised(failure_of(ours, ErrorClass.NON_RETRYABLE))
+        self._end(run, outcome)
 
     def _thread_ended(self, run: Run, value: Any, error: BaseException | None) -> None:
         if run.waiter is not None:
@@ -280,6 +285,7 @@ class Runner:
         if run.lane is not None:
             run.lane.free += 1
         if run.stop is Stop.LOST:
+            self._desk.held.discard(run)  # if the session lives on, its beats must not claim to hold this
             self._desk.ring()
             return
         job = run.job

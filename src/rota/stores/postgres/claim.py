@@ -163,7 +163,8 @@ class Claims:
         self, connection: Connection, wanted: Wanted, session: UUID, claim_no: int, have: int
     ) -> list[Job]:
         """Claim jobs behind gates: lock gates without waiting, then count and claim in a new statement."""
-        pairs = sorted(pair for pair in self._gated if wanted.queues is None or pair[0] in wanted.queues)
+        fitting = [pair for pair in self._gated if wanted.queues is None or pair[0] in wanted.queues]
+        pairs = sorted(fitting, key=lambda pair: pair[1])
         if not pairs or have >= wanted.limit:
             return []
         event = self._events
@@ -182,7 +183,12 @@ class Claims:
                 "now": self._connections.now(),
             }
             rows = await (await connection.execute(statement("claim_gated"), parameters)).fetchall()
-        return [claimed(row, session) for row in rows]
+        jobs = [claimed(row, session) for row in rows]
+        if len(jobs) < len(found):
+            # Some were parked behind a job that may have left its gate while we held them: then nobody calls them.
+            gates = texts({gate for _, gate in found} - {job.gate or "" for job in jobs})
+            await connection.execute(statement("ungate"), {"gates": gates, "now": self._connections.now()})
+        return jobs
 
     async def recover(self, connection: Connection, session: UUID, claim_no: int) -> list[Job]:
         """What a claim got whose answer was lost."""

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL: one pool per event loop, statements that survive a lost connection.
 
-Nothing here depends on a session: no prepared statements behind a pooler, no
-settings, no session locks. So every statement may run on any backend.
+Nothing here depends on a session: no prepared statements and no settings behind
+a pooler, no session locks anywhere. So every statement may run on any backend.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import psycopg
 from psycopg.adapt import Loader
@@ -87,6 +87,7 @@ class Connections:
         self.in_utc = False
         self._lock = asyncio.Lock()
         self._pool: AsyncConnectionPool[Connection] | None = None
+        self._made: WeakSet[Connection] = WeakSet()
 
     def now(self) -> datetime | None:
         """The time that statements use in place of the server's; None (the server's own) but in tests."""
@@ -127,6 +128,7 @@ class Connections:
         return connection
 
     async def _configure(self, connection: Connection) -> None:
+        self._made.add(connection)
         if self.direct:
             # Beside a large backlog the server thinks that planning anew pays, and plans every exchange anew: that
             # took as long as a third of the exchange itself.
@@ -162,6 +164,12 @@ class Connections:
             with suppress(psycopg.Error):
                 await pool.close(timeout=2.0)
 
+    def abandon(self) -> None:
+        """Let the server know that we are gone. Their event loop is closed, so nothing can be awaited."""
+        self._pool = None
+        for connection in self._made:
+            connection.pgconn.finish()
+
     async def run(
         self,
         call: Callable[[Connection, bool], Awaitable[T]],
@@ -185,6 +193,9 @@ class Connections:
                     connection = await pool.getconn()
                     try:
                         return await call(connection, tries > 0)
+                    except psycopg.errors.ReadOnlySqlTransaction:
+                        await connection.close()  # the primary has moved: the next connection finds it
+                        raise
                     finally:
                         await pool.putconn(connection)
             except StoreError:
@@ -204,8 +215,11 @@ class Connections:
                 await asyncio.sleep(pause)
 
     async def _make_days(self) -> None:
-        async with self.connection() as connection:
-            await connection.execute(statement("make_days"), {"now": self.now()})
+        try:
+            async with self.connection() as connection:
+                await connection.execute(statement("make_days"), {"now": self.now()})
+        except (psycopg.Error, OSError) as error:
+            raise explained(error, self.url) from error
 
     async def _explained(self, error: BaseException) -> StoreError:
         """The pool only knows that it timed out; one connection of our own knows why."""
@@ -220,6 +234,8 @@ class Connections:
 class Closable(Protocol):
     async def close(self) -> None: ...
 
+    def abandon(self) -> None: ...
+
 
 C = TypeVar("C", bound=Closable)
 
@@ -229,7 +245,7 @@ class PerLoop(Generic[C]):
 
     def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
-        self._known: WeakKeyDictionary[asyncio.AbstractEventLoop, C] = WeakKeyDictionary()
+        self._known: dict[asyncio.AbstractEventLoop, C] = {}
         self._lock = threading.Lock()
 
     def __call__(self) -> C:
@@ -237,6 +253,8 @@ class PerLoop(Generic[C]):
         found = self._known.get(loop)
         if found is None:
             with self._lock:
+                for old in [old for old in self._known if old.is_closed()]:
+                    self._known.pop(old).abandon()  # asyncio.run() ended without a goodbye
                 found = self._known.setdefault(loop, self._make())
         return found
 

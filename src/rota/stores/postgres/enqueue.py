@@ -195,7 +195,7 @@ class Enqueuer:
             rows: list[tuple[int, UUID, str]] = await cursor.fetchall()
             return [Enqueued(row[1], Stored(row[2])) for row in sorted(rows)]
 
-        return await self._run(call)
+        return await self._run(call, seconds=CALL_SECONDS if len(jobs) < COPY_FROM else BULK_SECONDS)
 
     def _sent_before(self, jobs: Sequence[NewJob]) -> bool:
         """Whether these may have been stored by an earlier call, so that the history must be asked.

@@ -49,10 +49,6 @@ def missing_day(error: BaseException) -> bool:
     return isinstance(error, pg.CheckViolation) and "no partition" in str(error)
 
 
-def repeated_id(error: BaseException) -> bool:
-    return isinstance(error, pg.UniqueViolation)
-
-
 def address(url: str) -> str:
     """The server of a URL, without its password, for messages."""
     parts = _parts(url) or {}

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from rota.errors import StoreError
-from rota.stores.contract import CancelHint, Hint, ResyncHint, WorkHint
+from rota.stores.contract import CancelHint, DeafHint, Hint, ResyncHint, WorkHint
 from rota.stores.postgres.claim import Claims
 
 if TYPE_CHECKING:
@@ -56,14 +56,18 @@ class Listener:
                         await asyncio.Event().wait()
                     await self._hear(connection, on_hint)
                 finally:
-                    self.hearing = False
                     with suppress(psycopg.Error):
                         await connection.close()
-                pause = 0.2
             except (psycopg.Error, StoreError, OSError, TimeoutError) as error:
                 log.debug("listening failed: %s", error)
+                if self.hearing:
+                    self.hearing = False
+                    on_hint(DeafHint())
+                    pause = 0.2
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
                 pause = min(pause * 2, 5.0)
+            finally:
+                self.hearing = False
 
     async def _hear(self, connection: Connection, on_hint: Callable[[Hint], None]) -> None:
         await connection.execute("LISTEN rota")

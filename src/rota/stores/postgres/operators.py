@@ -32,7 +32,9 @@ class Operators:
                 if settled.answer is Answer.APPLIED:
                     told = audit
                     if isinstance(change, Transition) and settled.state not in (change.to, None):
-                        told = audit._replace(after=settled.state)  # superseded: the trail tells what really happened
+                        told = audit._replace(
+                            after=settled.state
+                        )  # superseded: the trail tells what really happened
                     await self._record(connection, told)
                 return settled
 

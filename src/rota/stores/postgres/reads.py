@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 COUNT_CAP = 100_000
+FILTERED = frozenset({"find", "find_oldest", "audit_trail"})
 
 
 class Reads:
@@ -76,9 +77,12 @@ class Reads:
 
     async def _rows(self, verb: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         async def call(connection: Connection, _: bool) -> list[tuple[Any, ...]]:
-            # Not prepared: a plan that fits every filter fits none.
-            cursor = await connection.execute(statement(verb), parameters, prepare=False)
-            return await cursor.fetchall()
+            if verb not in FILTERED:
+                return await (await connection.execute(statement(verb), parameters)).fetchall()
+            async with connection.transaction():
+                # A plan that fits every filter fits none: these are planned for what was asked.
+                await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+                return await (await connection.execute(statement(verb), parameters, prepare=False)).fetchall()
 
         return await self._connections.run(call)
 

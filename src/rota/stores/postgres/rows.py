@@ -17,19 +17,19 @@ def claimed(row: tuple[Any, ...], session: UUID | None) -> Job:
         id_, version, task, queue, priority, payload, attempt, max_attempts, snoozes, losses, run_at, created_at,
         claimed_at, deadline, timeout, tenant, subject, external_id, key, unique_key, unique_scope, gate,
         correlation_id, parent_id, tags, created_by, category, payload_version, headers, error_class, error_message,
+        cancel_requested_at,
     ) = row  # fmt: skip
     return Job(
         id_, version, RUNNING, task, queue, priority, payload, attempt, max_attempts, snoozes, losses, run_at,
-        created_at, claimed_at, claimed_at, None, deadline, timeout, None, session, tenant, subject, external_id, key,
-        unique_key, unique_scope, gate, None, correlation_id, parent_id, tuple(tags) if tags else (), created_by,
-        category, payload_version, headers, error_class, error_message,
+        created_at, claimed_at, claimed_at, None, deadline, timeout, cancel_requested_at, session, tenant, subject,
+        external_id, key, unique_key, unique_scope, gate, None, correlation_id, parent_id, tuple(tags) if tags else (),
+        created_by, category, payload_version, headers, error_class, error_message,
     )  # fmt: skip
 
 
 def lost(row: tuple[Any, ...]) -> Job:
-    """A running job of an ended session: a claim's columns, then who had it and whether to cancel it."""
-    job = claimed(row[:-3], row[-3])
-    return job._replace(cancel_requested_at=row[-2], reason=row[-1])
+    """A running job of an ended session: a claim's columns, then who had it and why it should stop."""
+    return claimed(row[:-2], row[-2])._replace(reason=row[-1])
 
 
 def stored(row: tuple[Any, ...]) -> Job:

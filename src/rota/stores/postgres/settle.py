@@ -14,6 +14,7 @@ from rota._core.job import Job, Scope, State
 from rota._core.outcome import Transition
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.stores.postgres.claim import Claims
+from rota.stores.postgres.faults import missing_day
 from rota.stores.postgres.rows import integers, uuids
 from rota.stores.postgres.sqlfiles import statement
 
@@ -119,7 +120,9 @@ class Settler:
         }
         try:
             return await self._sent(connection, "exchange", parameters)
-        except psycopg.DataError as error:
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            if missing_day(error):
+                raise
             if len(places) == 1:
                 refused.add(transitions[places[0]].job.id)
                 return await self._unstorable(connection, transitions[places[0]], error)
@@ -170,7 +173,9 @@ class Settler:
         """One statement for one kind; what PostgreSQL refuses is found by halving, as in `_complete`."""
         try:
             landed = await self._apply(connection, verb, [transitions[place] for place in group])
-        except psycopg.DataError as error:
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            if missing_day(error):
+                raise
             if len(group) == 1:
                 stale = {row[0] for row in await self._unstorable(connection, transitions[group[0]], error)}
                 await self._answer(connection, transitions, group, stale, answers)

@@ -59,6 +59,9 @@ class Desk(NamedTuple):
         await self.enqueuer.close()
         await self.connections.close()
 
+    def abandon(self) -> None:
+        self.connections.abandon()
+
 
 class PostgresStore:
     """Jobs in schema `rota` of a PostgreSQL database.

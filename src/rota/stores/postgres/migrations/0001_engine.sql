@@ -60,7 +60,7 @@ CREATE INDEX jobs_due ON rota.jobs (queue, priority, run_at, id)
 CREATE INDEX jobs_gated ON rota.jobs (queue, priority, run_at, id)
     WHERE state = 'pending' AND gate IS NOT NULL AND parked IS NULL;
 CREATE INDEX jobs_at_gate ON rota.jobs (gate, priority, run_at, id)
-    WHERE state = 'pending' AND gate IS NOT NULL;
+    WHERE state = 'pending' AND parked = 'gate';
 CREATE INDEX jobs_in_gate ON rota.jobs (gate) WHERE state = 'running' AND gate IS NOT NULL;
 -- Whose jobs are these: beats, rescue, strays.
 CREATE INDEX jobs_running ON rota.jobs (session_id) WHERE state = 'running';

@@ -96,7 +96,12 @@ BEGIN
             WHERE k.kind = 'unique' AND k.tenant = coalesce(given ->> 'tenant', '')
               AND k.key = rota.unique_name(given ->> 'task', given ->> 'unique_key');
             IF held.job_id IS NOT NULL THEN
-                SELECT j.id, j.state INTO holder FROM rota.jobs j WHERE j.id = held.job_id FOR UPDATE;
+                SELECT j.id, j.state INTO holder FROM rota.jobs j
+                WHERE j.id = held.job_id AND j.state IN ('pending', 'blocked', 'held') FOR UPDATE;
+                IF NOT FOUND THEN
+                    -- It runs, or has ended: its worker must not wait for the caller's commit.
+                    SELECT j.id, j.state INTO holder FROM rota.jobs j WHERE j.id = held.job_id;
+                END IF;
                 IF (held.scope = 'started' AND holder.state IN ('pending', 'blocked', 'held'))
                    OR (held.scope = 'finished' AND holder.id IS NOT NULL)
                    OR (held.scope = 'window' AND held.until > moment) THEN

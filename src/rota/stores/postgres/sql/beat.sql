@@ -11,7 +11,7 @@ WITH alive AS (
     WHERE job.state = 'running' AND job.session_id = %(session)s
 )
 SELECT
-    ARRAY (SELECT mine.id FROM mine WHERE mine.cancel_requested_at IS NOT NULL),
+    ARRAY (SELECT mine.id FROM mine WHERE mine.cancel_requested_at IS NOT NULL AND mine.id = ANY (%(ids)s::uuid[])),
     ARRAY (SELECT held.id FROM unnest(%(ids)s::uuid[], %(versions)s::integer[]) AS held (id, version)
            WHERE NOT EXISTS (SELECT FROM mine WHERE mine.id = held.id AND mine.version = held.version))
 FROM alive

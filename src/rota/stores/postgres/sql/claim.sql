@@ -36,6 +36,6 @@ WITH taken AS (
         job.snoozes, job.losses, job.run_at, job.created_at, job.claimed_at, job.deadline, job.timeout, job.tenant,
         job.subject, job.external_id, job.key, job.unique_key, job.unique_scope, job.gate, job.correlation_id,
         job.parent_id, job.tags, job.created_by, job.category, job.payload_version, job.headers::text, job.error_class,
-        job.error_message
+        job.error_message, job.cancel_requested_at
 )
 SELECT * FROM taken ORDER BY priority, run_at, id

@@ -53,12 +53,12 @@ WITH gone AS (
         job.snoozes, job.losses, job.run_at, job.created_at, job.claimed_at, job.deadline, job.timeout, job.tenant,
         job.subject, job.external_id, job.key, job.unique_key, job.unique_scope, job.gate, job.correlation_id,
         job.parent_id, job.tags, job.created_by, job.category, job.payload_version, job.headers::text, job.error_class,
-        job.error_message
+        job.error_message, job.cancel_requested_at
 )
 SELECT * FROM taken
 UNION ALL
 SELECT stale.id, -stale.version, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM unnest(%(ids)s::uuid[], %(versions)s::integer[]) AS stale (id, version)
 WHERE stale.id NOT IN (SELECT kept.id FROM kept)
 ORDER BY 5, 11, 1

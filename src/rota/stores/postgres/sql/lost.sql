@@ -8,7 +8,7 @@ SELECT
     job.snoozes, job.losses, job.run_at, job.created_at, job.claimed_at, job.deadline, job.timeout, job.tenant,
     job.subject, job.external_id, job.key, job.unique_key, job.unique_scope, job.gate, job.correlation_id,
     job.parent_id, job.tags, job.created_by, job.category, job.payload_version, job.headers::text, job.error_class,
-    job.error_message, job.session_id, job.cancel_requested_at, job.reason
+    job.error_message, job.cancel_requested_at, job.session_id, job.reason
 FROM rota.jobs AS job
 WHERE job.state = 'running'
   AND NOT EXISTS (SELECT FROM rota.sessions AS s WHERE s.id = job.session_id AND s.ended_at IS NULL)

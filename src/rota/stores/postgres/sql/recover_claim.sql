@@ -5,7 +5,7 @@ SELECT
     job.snoozes, job.losses, job.run_at, job.created_at, job.claimed_at, job.deadline, job.timeout, job.tenant,
     job.subject, job.external_id, job.key, job.unique_key, job.unique_scope, job.gate, job.correlation_id,
     job.parent_id, job.tags, job.created_by, job.category, job.payload_version, job.headers::text, job.error_class,
-    job.error_message
+    job.error_message, job.cancel_requested_at
 FROM rota.jobs AS job
 WHERE job.state = 'running' AND job.session_id = %(session)s AND job.claim_no = %(claim_no)s
 ORDER BY job.priority, job.run_at, job.id

@@ -1,9 +1,9 @@
 -- The gates have been left: put the next parked job of each back on the list,
 -- and hint at it.
 --
--- Only the first in line: the rest stay parked, out of the claim index. A gate
--- that is busy again is left alone by the claim, which parks once more.
--- Reads index jobs_at_gate (gate, priority, run_at, id).
+-- Only the first in line, and only while nobody is inside: the rest stay parked,
+-- out of the claim index.
+-- Reads indexes jobs_at_gate (gate, priority, run_at, id) and jobs_in_gate (gate).
 WITH freed AS (
     UPDATE rota.jobs AS job
     SET parked = NULL, updated_at = coalesce(%(now)s::timestamptz, now())
@@ -17,6 +17,7 @@ WITH freed AS (
                  LIMIT 1
                  FOR UPDATE OF c SKIP LOCKED
              ) AS head
+        WHERE NOT EXISTS (SELECT FROM rota.jobs AS inside WHERE inside.state = 'running' AND inside.gate = gates.gate)
     ))
     RETURNING job.queue, job.priority
 )

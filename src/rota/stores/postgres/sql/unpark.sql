@@ -3,11 +3,11 @@
 -- nobody serves. Finds what a crash between settle and ungate left behind.
 -- Reads indexes jobs_at_gate (gate, priority, run_at, id) and jobs_in_gate (gate).
 WITH RECURSIVE gate AS (
-    (SELECT c.gate FROM rota.jobs AS c WHERE c.state = 'pending' AND c.gate IS NOT NULL ORDER BY c.gate LIMIT 1)
+    (SELECT c.gate FROM rota.jobs AS c WHERE c.state = 'pending' AND c.parked = 'gate' ORDER BY c.gate LIMIT 1)
     UNION ALL
     SELECT step.gate FROM gate, LATERAL (
         SELECT c.gate FROM rota.jobs AS c
-        WHERE c.state = 'pending' AND c.gate IS NOT NULL AND c.gate > gate.gate ORDER BY c.gate LIMIT 1) AS step
+        WHERE c.state = 'pending' AND c.parked = 'gate' AND c.gate > gate.gate ORDER BY c.gate LIMIT 1) AS step
 ), freed AS (
     UPDATE rota.jobs AS job
     SET parked = NULL, updated_at = coalesce(%(now)s::timestamptz, now())
