@@ -55,8 +55,8 @@ class Watcher:
             self._earlier.set()
         if self._task is None:
             self._task = self._loop.create_task(self._run(), name="rota-watcher")
-            # Not in the task's own `finally`: one that is cancelled before its first step never comes there.
-            self._task.add_done_callback(lambda _: _watchers.pop((id(self._loop), id(self._store)), None))
+            # A task that is cancelled before its first step never comes to its own `finally`.
+            self._task.add_done_callback(lambda _: self._leave())
 
     async def _run(self) -> None:
         """Look until nobody waits any more."""
@@ -69,6 +69,13 @@ class Watcher:
         except asyncio.CancelledError:
             self._give_up(None)
             raise
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        key = (id(self._loop), id(self._store))
+        if _watchers.get(key) is self:
+            del _watchers[key]
 
     def _give_up(self, error: Exception | None) -> None:
         for wait in self._waits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -100,6 +101,19 @@ class Stage:
         for name, producer in self._producers.items():
             code = producer.wait(max(0.1, deadline - time.monotonic()))
             assert code == 0, f"producer {name} ended with {code}: {self.complained(name)}"
+
+    def kill_producer(self, name: str) -> None:
+        """End a producer by force in the middle of an enqueue: intended, and not yet acknowledged."""
+        producer = self._producers.pop(name)
+        while True:
+            producer.send_signal(signal.SIGSTOP)
+            if '"do": "intend"' in (self.home / f"{name}.journal").read_text().splitlines()[-1]:
+                break
+            producer.send_signal(signal.SIGCONT)
+            time.sleep(0.002)
+        producer.kill()
+        producer.wait()
+        self.nemesis.note(f"killed producer {name}")
 
     def drained(self, within: float) -> None:
         """Wait until no job waits or runs; what is left then is for the checker to name."""

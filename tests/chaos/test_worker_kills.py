@@ -1,4 +1,4 @@
-"""F1: workers are killed with SIGKILL at random instants."""
+"""F1: workers and producers are killed with SIGKILL at random instants."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from chaos.orders import Order
 
 
 @pytest.mark.chaos
+@pytest.mark.req("D3")
 @pytest.mark.timeout(900)
 def test_killing_workers_at_random_loses_no_job_and_runs_none_twice_without_a_reason(stage, seed, long):
     run = stage(seed, workers=3, slots=8, **({} if long else {"lease": 3.0, "beat": 1.0}))
@@ -49,6 +50,25 @@ def test_a_killed_workers_jobs_restart_elsewhere_within_twenty_seconds_at_defaul
         assert killed_at < second.start < killed_at + 20
         assert evidence.tried[job, first.fence].error_class == "lost"
     assert {len(runs) for job, runs in evidence.runs.items() if job not in in_flight} == {1}
+
+
+@pytest.mark.chaos
+def test_a_killed_producer_leaves_each_job_whole_or_not_at_all(stage, seed):
+    run = stage(seed, workers=1, slots=8)
+    run.begin()
+    modes = {"single": 1, "together": 20, "bulk": 300, "keyed": 10}
+    for mode, batch in modes.items():
+        run.produce(Order(mode, mode, 1_000_000, ms=1, batch=batch, pause=0.02, seed=seed))
+    run.seen(lambda effects: {effect.key.partition("-")[0] for effect in effects} == set(modes), within=60)
+    for mode in modes:
+        time.sleep(run.nemesis.dice.uniform(0.0, 0.2))
+        run.kill_producer(mode)
+
+    evidence = run.verdict(within=60)
+
+    open_ends = [entry.key.partition("-")[0] for entry in evidence.entries if not entry.acked]
+    assert set(open_ends) == set(modes)
+    assert len([key for key in evidence.rows if key.startswith("bulk")]) % 300 == 0, "half a batch was stored"
 
 
 @pytest.mark.chaos
