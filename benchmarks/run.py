@@ -1,8 +1,8 @@
 """Rota beside its peers and beside the raw limit, on one PostgreSQL and one Redis, in one run. See README.md.
 
-    python benchmarks/run.py                    everything
-    python benchmarks/run.py --quick            rota, raw and pgqueuer with fewer jobs
-    python benchmarks/run.py --peers rota,raw --measures drain100,f2 --repeat 3
+python benchmarks/run.py                    everything
+python benchmarks/run.py --quick            rota, raw and pgqueuer with fewer jobs
+python benchmarks/run.py --peers rota,raw --measures drain100,f2 --repeat 3
 """
 
 from __future__ import annotations
@@ -16,17 +16,32 @@ from pathlib import Path
 from environments import HERE, InstallError, enter_runner
 
 CORE = ["rota", "raw", "pgqueuer"]
-ALL = ["rota", "raw", "raw400", "pgqueuer", "procrastinate", "chancy", "awa",
-       "dramatiq_redis", "taskiq_redis", "huey_redis", "arq"]
+ALL = [
+    "rota",
+    "raw",
+    "raw400",
+    "pgqueuer",
+    "procrastinate",
+    "chancy",
+    "awa",
+    "dramatiq_redis",
+    "taskiq_redis",
+    "huey_redis",
+    "arq",
+]
 
 
 def options(argv: list[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--peers", help=f"comma-separated, of: {', '.join(ALL)}")
     p.add_argument("--measures", help="comma-separated; see README.md for their names")
-    p.add_argument("--repeat", type=int, help="runs of what the goals compare (default 2, quick 1); the others run once")
+    p.add_argument(
+        "--repeat", type=int, help="runs of what the goals compare (default 2, quick 1); the others run once"
+    )
     p.add_argument("--quick", action="store_true", help=f"{', '.join(CORE)} only, fewer jobs")
-    p.add_argument("--postgres", metavar="BIN_DIR", help="another PostgreSQL, e.g. /usr/lib/postgresql/15/bin")
+    p.add_argument(
+        "--postgres", metavar="BIN_DIR", help="another PostgreSQL, e.g. /usr/lib/postgresql/15/bin"
+    )
     p.add_argument("--out", help="where to write, without ending: .json and .md are added")
     p.add_argument("--minutes", type=float, help="start nothing new after so many (default 22, quick 4.5)")
     o = p.parse_args(argv)
@@ -65,8 +80,12 @@ def load(o, servers, results, peer_class, scale):
             results["peers"][name] = {"failed": f"{error}"}
             print(f"  {name}: {error}", flush=True)
             continue
-        results["peers"][name] = {"versions": peer.versions, "config": peer.config, "backend": peer.backend,
-                                  "sizes": peer.sizes}
+        results["peers"][name] = {
+            "versions": peer.versions,
+            "config": peer.config,
+            "backend": peer.backend,
+            "sizes": peer.sizes,
+        }
         peers.append(peer)
     return peers
 
@@ -88,7 +107,9 @@ def take(measure, peer, sizes) -> dict:
     try:
         result = measure.run(peer, sizes)
     except Exception as error:
-        result = {"failed": f"{type(error).__name__}: {error}" if type(error).__name__ != "Failed" else f"{error}"}
+        result = {
+            "failed": f"{type(error).__name__}: {error}" if type(error).__name__ != "Failed" else f"{error}"
+        }
     result["busy_before"] = busy
     result["took_s"] = round(time.monotonic() - t, 1)
     return result
@@ -116,8 +137,15 @@ def main() -> int:
     for sig in (signal.SIGTERM, signal.SIGHUP):  # a stop is a stop with all its cleaning up
         signal.signal(sig, lambda number, _: sys.exit(128 + number))
     sizes = QUICK if o.quick else Sizes()
-    results = {"started": time.strftime("%Y-%m-%d %H:%M:%S %Z"), "quick": o.quick, "repeat": o.repeat,
-               "sizes": vars(sizes), "peers": {}, "runs": {}, "not_run": []}
+    results = {
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        "quick": o.quick,
+        "repeat": o.repeat,
+        "sizes": vars(sizes),
+        "peers": {},
+        "runs": {},
+        "not_run": [],
+    }
     began = time.monotonic()
     servers = Servers(o.postgres)
     try:
@@ -128,11 +156,14 @@ def main() -> int:
         steps = plan(peers, names, o.repeat, MEASURES, PAIRED)
         for i, (peer, name) in enumerate(steps, 1):
             if time.monotonic() - set_up > o.minutes * 60:
-                results["not_run"] = [f"{p.name} {n}" for p, n in steps[i - 1:]]
+                results["not_run"] = [f"{p.name} {n}" for p, n in steps[i - 1 :]]
                 break
             result = take(MEASURES[name], peer, sizes)
             results["runs"].setdefault(peer.name, {}).setdefault(name, []).append(result)
-            print(f"{time.strftime('%H:%M:%S')} {i}/{len(steps)} {peer.name} {name}: {brief(result)}", flush=True)
+            print(
+                f"{time.strftime('%H:%M:%S')} {i}/{len(steps)} {peer.name} {name}: {brief(result)}",
+                flush=True,
+            )
     except KeyboardInterrupt:
         print("stopped: what was measured so far is written", flush=True)
         results["not_run"] = ["the rest: stopped by hand"]

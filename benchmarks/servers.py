@@ -52,8 +52,12 @@ class Postgres:
         self._log = self.log_path.open("wb")
         self.process = subprocess.Popen(
             [self.bin / "postgres", "-D", self.home, "-h", "", "-k", self.home, "-p", "5432"],
-            stdout=self._log, stderr=self._log, start_new_session=True, cwd=self.home,
-            preexec_fn=die_with_parent(signal.SIGINT), **self._as_user(),
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+            cwd=self.home,
+            preexec_fn=die_with_parent(signal.SIGINT),
+            **self._as_user(),
         )
         self.admin = self._url("postgres")
         self._wait()
@@ -65,10 +69,18 @@ class Postgres:
     def _usable(self, bin_dir: Path) -> Path:
         """The bin directory, or a copy of its installation where our unprivileged user cannot reach it."""
         if not (bin_dir / "postgres").exists():
-            raise SystemExit(f"no postgres in {bin_dir}: give --postgres the directory that holds postgres and initdb")
+            raise SystemExit(
+                f"no postgres in {bin_dir}: give --postgres the directory that holds postgres and initdb"
+            )
         try:
-            subprocess.run([bin_dir / "postgres", "--version"], check=True, capture_output=True, cwd="/",
-                           timeout=START_LIMIT, **self._as_user())
+            subprocess.run(
+                [bin_dir / "postgres", "--version"],
+                check=True,
+                capture_output=True,
+                cwd="/",
+                timeout=START_LIMIT,
+                **self._as_user(),
+            )
             return bin_dir
         except (PermissionError, subprocess.CalledProcessError):
             copy = self.directory / "pginstall"
@@ -85,8 +97,23 @@ class Postgres:
 
     def _initdb(self) -> None:
         done = subprocess.run(
-            [self.bin / "initdb", "-D", self.home, "-U", "postgres", "--auth=trust", "--encoding=utf8", "--locale=C",
-             "--no-sync"], capture_output=True, text=True, timeout=START_LIMIT, cwd=self.home, **self._as_user())
+            [
+                self.bin / "initdb",
+                "-D",
+                self.home,
+                "-U",
+                "postgres",
+                "--auth=trust",
+                "--encoding=utf8",
+                "--locale=C",
+                "--no-sync",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=START_LIMIT,
+            cwd=self.home,
+            **self._as_user(),
+        )
         if done.returncode:
             raise SystemExit(f"initdb failed: {done.stderr.strip()[-500:]}")
 
@@ -102,7 +129,9 @@ class Postgres:
             except psycopg.OperationalError as error:
                 if self.process.poll() is not None or time.monotonic() > end:
                     self.stop()
-                    raise SystemExit(f"PostgreSQL did not start: {error}\n{self.log_path.read_text()[-1000:]}")
+                    raise SystemExit(
+                        f"PostgreSQL did not start: {error}\n{self.log_path.read_text()[-1000:]}"
+                    )
                 time.sleep(0.05)
 
     def fresh(self) -> str:
@@ -127,8 +156,10 @@ class Postgres:
             c.execute("set statement_timeout = '120s'")
             c.execute(f"drop database if exists {name} with (force)")
             if how:  # a database with sessions cannot be copied; killed clients may take a moment to go
-                c.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = any(%s)",
-                          [[DATABASE, TEMPLATE]])
+                c.execute(
+                    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = any(%s)",
+                    [[DATABASE, TEMPLATE]],
+                )
             c.execute(f"create database {name}{how}")
             c.execute("checkpoint")
 
@@ -170,9 +201,24 @@ class Redis:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
         self.process = subprocess.Popen(
-            [str(program), "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no",
-             "--dir", str(directory), "--logfile", str(directory / "redis.log")],
-            start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM))
+            [
+                str(program),
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                str(port),
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+                str(directory),
+                "--logfile",
+                str(directory / "redis.log"),
+            ],
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
         self.url = f"redis://127.0.0.1:{port}/0"
         self.client = redis.Redis.from_url(self.url, socket_timeout=60)
         end = time.monotonic() + START_LIMIT
@@ -242,9 +288,13 @@ class Servers:
     def machine(self) -> dict:
         """What the figures depend on."""
         return {
-            "cpu": _cpu_model(), "cores": psutil.cpu_count(), "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
-            "system": f"{os.uname().sysname} {os.uname().release}", "python": sys.version.split()[0],
-            "postgresql": self.postgres.version, "redis": self._redis.version if self._redis else "not started",
+            "cpu": _cpu_model(),
+            "cores": psutil.cpu_count(),
+            "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+            "system": f"{os.uname().sysname} {os.uname().release}",
+            "python": sys.version.split()[0],
+            "postgresql": self.postgres.version,
+            "redis": self._redis.version if self._redis else "not started",
             "fdatasync_us": _fdatasync(self.directory),
         }
 
@@ -276,7 +326,9 @@ def _unprivileged() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise SystemExit("PostgreSQL does not run as root, and there is neither a user postgres nor nobody: make one")
+    raise SystemExit(
+        "PostgreSQL does not run as root, and there is neither a user postgres nor nobody: make one"
+    )
 
 
 def _wheel_bin() -> Path:

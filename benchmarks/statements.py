@@ -7,6 +7,7 @@ batch and claims the next. Beside the rate stand figures that other programs on
 the machine disturb less: the server's CPU time and the bytes of WAL per job.
 docs/decisions/0002-claim-and-settle.md keeps what was found.
 """
+
 import argparse
 import asyncio
 import json
@@ -45,7 +46,9 @@ class Bench:
         self.store = PostgresStore(self.url)
         await self.store.migrate()
         self.session = uuids.uuid7()
-        await self.store.open_session(SessionStart(self.session, "bench", 1, {"general": 100}, ("noop",)), lease=3600)
+        await self.store.open_session(
+            SessionStart(self.session, "bench", 1, {"general": 100}, ("noop",)), lease=3600
+        )
 
     async def close(self):
         await self.store.close()
@@ -79,7 +82,10 @@ class Bench:
                 got += len(jobs)
                 settles = [decide(job, Returned(), retry=POLICY, now=now) for job in jobs]
                 if stale:
-                    wrong = [t._replace(job=t.job._replace(version=t.job.version - 1)) for t in settles[: int(len(jobs) * stale)]]
+                    wrong = [
+                        t._replace(job=t.job._replace(version=t.job.version - 1))
+                        for t in settles[: int(len(jobs) * stale)]
+                    ]
                     expected += len(wrong)
                     settles = wrong + settles if jobs else settles
                 if not jobs and not settles:
@@ -173,7 +179,9 @@ CASES = {
     "held snapshot after 200k": held_snapshot,
     "1 M finished": beside(1_000_000, 0),
     "1 M scheduled": beside(0, 1_000_000),
-    "1 M scheduled, no autovacuum": beside(0, 1_000_000, "alter table rota.jobs set (autovacuum_enabled = off)"),
+    "1 M scheduled, no autovacuum": beside(
+        0, 1_000_000, "alter table rota.jobs set (autovacuum_enabled = off)"
+    ),
     "1 M finished + 1 M scheduled": beside(1_000_000, 1_000_000),
     "20 pairs, urgent jobs": many_pairs,
     "a tenth fenced": fenced_rows,
@@ -194,7 +202,11 @@ async def measure(servers, options):
                 finally:
                     await bench.close()
                 results.setdefault(f"{name}, b={batch}", []).append(figures)
-                print(f"{name:32s} b={batch:<4d}", {key: round(value, 1) for key, value in figures.items()}, flush=True)
+                print(
+                    f"{name:32s} b={batch:<4d}",
+                    {key: round(value, 1) for key, value in figures.items()},
+                    flush=True,
+                )
     return results
 
 

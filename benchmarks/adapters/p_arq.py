@@ -37,5 +37,9 @@ async def close():
 
 def worker(url, slots):
     asyncio.set_event_loop(asyncio.new_event_loop())
-    Worker([func(noop, keep_result=0, name="noop")], redis_settings=RedisSettings.from_dsn(url), max_jobs=slots,
-           poll_delay=0.05).run()
+    Worker(
+        [func(noop, keep_result=0, name="noop")],
+        redis_settings=RedisSettings.from_dsn(url),
+        max_jobs=slots,
+        poll_delay=0.05,
+    ).run()

@@ -4,7 +4,9 @@ from awa import AsyncClient
 from hits import hit
 
 SIZES = {"drain100": 20_000, "drain8": 5_000, "concurrent": 5_000}
-CONFIG = "its queue-storage engine, max_workers = slots; its drain ends at the last handler start (in its favour)"
+CONFIG = (
+    "its queue-storage engine, max_workers = slots; its drain ends at the last handler start (in its favour)"
+)
 PENDING = "select 0"  # a count over its view awa.jobs took minutes, and once never came to zero
 
 
@@ -20,7 +22,9 @@ class Noop:
 async def setup(url):
     c = client(url)
     await c.migrate()
-    await c.install_queue_storage()  # its faster engine; without this, bulk COPY is refused until a worker has run
+    await (
+        c.install_queue_storage()
+    )  # its faster engine; without this, bulk COPY is refused until a worker has run
     await c.close()
 
 

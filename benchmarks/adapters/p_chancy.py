@@ -5,7 +5,9 @@ from hits import hit
 SIZES = {"bulk": 10_000, "drain100": 10_000, "drain8": 5_000, "concurrent": 5_000, "f": 10_000}
 CONFIG = "async executor, concurrency = slots, eager polling, 1 s polling interval"
 PENDING = "select count(*) from chancy_jobs where state in ('pending','running','retrying') and scheduled_at <= now()"
-COLUMNS = "id, queue, func, kwargs, limits, meta, priority, max_attempts, created_at, state, attempts, scheduled_at"
+COLUMNS = (
+    "id, queue, func, kwargs, limits, meta, priority, max_attempts, created_at, state, attempts, scheduled_at"
+)
 ROW = "gen_random_uuid(),'default','p_chancy.noop','{}','[]','{}',0,1,now()"
 BACKLOG = [
     f"insert into chancy_jobs({COLUMNS}, completed_at) select {ROW},'succeeded',1,now(),now() from generate_series(1,{{done}})",
@@ -24,7 +26,9 @@ async def noop(*, t0: float):
 
 
 def queue(slots):
-    return Queue("default", concurrency=slots, executor=Chancy.Executor.Async, eager_polling=True, polling_interval=1)
+    return Queue(
+        "default", concurrency=slots, executor=Chancy.Executor.Async, eager_polling=True, polling_interval=1
+    )
 
 
 def job(t0):

@@ -4,6 +4,7 @@ Claim and completion in one statement (one round trip, one commit a batch), two 
 entries with a rescan from the left end now and then, delete on completion, one NOTIFY a statement. No retries, leases,
 heartbeats, priorities or results.
 """
+
 import asyncio, json, time, asyncpg
 from hits import hit
 

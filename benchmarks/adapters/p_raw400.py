@@ -1,4 +1,5 @@
 """The same prototype as the house first measured it: 200 jobs a connection whatever the slots, so 400 in flight."""
+
 import asyncio
 from p_raw import *  # noqa: F403
 from p_raw import Worker

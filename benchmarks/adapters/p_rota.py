@@ -1,15 +1,20 @@
 """Rota itself, by its public API; SQL only fills tables where running a million jobs would take too long."""
+
 import os
 from rota import Rota
 from backlog import FINISHED, SCHEDULED
 from hits import hit
 
 SIZES = {"drain100": 100_000, "drain8": 30_000, "concurrent": 20_000, "f": 50_000, "memory": 40_000}
-CONFIG = "one lane `general` with all slots, everything else at its defaults; enqueue_many in chunks of 10,000"
+CONFIG = (
+    "one lane `general` with all slots, everything else at its defaults; enqueue_many in chunks of 10,000"
+)
 QUEUES = [f"q{i}" for i in range(5)]
 # Ids are UUIDv7, so what is sent after now sorts after this one.
-MARK = ("select (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') "
-        "|| '70008000000000000000')::uuid")
+MARK = (
+    "select (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') "
+    "|| '70008000000000000000')::uuid"
+)
 PENDING = "select count(*) from rota.jobs where id > '{mark}'"
 BACKLOG = [FINISHED.replace("@", "{done}"), SCHEDULED.replace("@", "{scheduled}")]
 CHURN = None  # by really running them: nothing leaves the same dead rows behind as the engine itself
