@@ -138,10 +138,21 @@ async def test_a_stop_that_was_asked_for_is_not_forgotten_when_the_job_comes_bac
     clock.advance(600)
     [again] = await claim(store)
     assert again.session_id is not None
+    assert again.cancel_requested_at is not None, "the worker that gets it next must know at once"
 
     beat = await store.beat(again.session_id, lease=15, holding={again.id: again.version})
 
     assert beat.cancel == (job.id,)
+
+
+async def test_a_beat_names_no_cancel_of_a_job_that_it_does_not_hold(store: Store):
+    job = await a_running_job(store)
+    await by_hand(store, job, Verb.CANCEL)
+    assert job.session_id is not None
+
+    beat = await store.beat(job.session_id, lease=15, holding={})
+
+    assert beat.cancel == ()
 
 
 @pytest.mark.scenario(13)

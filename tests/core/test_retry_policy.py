@@ -185,3 +185,21 @@ def test_jitter_differs_between_attempts_and_jobs():
     assert len(spreads) == 100
     assert min(spreads) < 0.1
     assert max(spreads) > 0.9
+
+
+def test_a_type_map_may_name_exceptions_by_type_and_refuses_a_class_that_is_none():
+    by_type = Retry(classes={ConnectionError: "transient", "ValueError": ErrorClass.NON_RETRYABLE})
+
+    assert by_type.class_of(ConnectionResetError()) is ErrorClass.TRANSIENT
+    assert by_type.class_of(ValueError()) is ErrorClass.NON_RETRYABLE
+    with pytest.raises(ValueError, match=r"'fatal' is no error class. Use one of transient, retryable"):
+        Retry(classes={"ValueError": "fatal"})
+    with pytest.raises(ValueError, match="7 is no exception type and no name of one"):
+        Retry(classes={7: "transient"})
+
+
+def test_older_code_reads_a_policy_with_an_error_class_that_it_does_not_know():
+    stored = Retry(classes={"ValueError": "transient"}).as_json()
+    stored["classes"]["KeyError"] = "invented_later"
+
+    assert Retry.from_json(stored).classes == {"ValueError": ErrorClass.TRANSIENT}

@@ -199,3 +199,33 @@ async def test_work_that_is_not_for_this_worker_does_not_make_it_ask_in_a_circle
     await stage.close()
 
     assert len(asked) <= 8, asked
+
+
+@pytest.mark.req("L6")
+async def test_a_steady_flow_of_hints_for_others_does_not_keep_a_lane_from_its_scheduled_job():
+    stage = Stage(MemoryStore(), poll=0.2, idle_poll=5.0)
+    let_go = asyncio.Event()
+
+    @stage.app.task
+    async def slow() -> None:
+        await let_go.wait()
+
+    @stage.app.task(queue="fast")
+    async def quick() -> str:
+        return "on time"
+
+    await stage.work(lanes={"fast": 1, "general": 1})
+    await slow.enqueue()
+
+    async def flood() -> None:
+        while True:
+            await slow.enqueue()
+            await asyncio.sleep(0.03)
+
+    others = asyncio.create_task(flood())
+    handle = await quick.using(delay=0.5).enqueue()
+
+    assert (await stage.ended(handle, within=3)).result == "on time"
+    others.cancel()
+    let_go.set()
+    await stage.close()

@@ -11,10 +11,11 @@ from build import (
     a_running_job,
     applied,
     claim,
+    completed,
     failed,
     read,
 )
-from rota._core.job import State
+from rota._core.job import Scope, State
 from rota.stores.contract import Stored
 from rota.stores.postgres.encoding import as_json
 from rota.stores.postgres.sqlfiles import statement
@@ -105,3 +106,39 @@ async def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(sto
     answers = await asyncio.gather(*[batch(names if turn % 2 else names[::-1]) for turn in range(8)])
 
     assert sum(stored is Stored.CREATED for batch_ in answers for stored in batch_) == len(names)
+
+
+async def test_the_janitor_leaves_a_key_that_a_new_job_took_since_it_looked(store):
+    """Its snapshot still sees the key with a job that has ended."""
+    first = a_job(unique_key="site:1")
+    await store.enqueue([first])
+    [job] = await claim(store)
+    await store.settle([completed(job)])
+    slow = statement("tidy_keys").replace(
+        "FROM rota.keys AS old", "FROM (SELECT pg_sleep(0.7)) AS nap, rota.keys AS old"
+    )
+    slow = slow.replace("FOR UPDATE SKIP LOCKED", "FOR UPDATE OF old SKIP LOCKED")
+
+    async def tidy():
+        async with store._desks().connections.connection() as connection:
+            await connection.execute(slow, {"limit": 100, "now": None})
+
+    janitor = asyncio.create_task(tidy())
+    await asyncio.sleep(0.2)
+    second = a_job(unique_key="site:1")
+    assert (await store.enqueue([second]))[0].stored is Stored.CREATED
+    await janitor
+
+    [third] = await store.enqueue([a_job(unique_key="site:1")])
+    assert (third.id, third.stored) == (second.id, Stored.DUPLICATE)
+
+
+async def test_a_callers_open_transaction_does_not_keep_a_running_holder_from_ending(store, side):
+    job = await a_running_job(store, unique_key="site:1", unique_scope=Scope.FINISHED)
+    [(_, stored)] = await side.execute(
+        ENQUEUE, [as_json([a_job(unique_key="site:1", unique_scope=Scope.FINISHED)])]
+    )
+    assert stored == "duplicate"
+
+    async with asyncio.timeout(2):
+        assert await store.settle([completed(job)]) == [applied(job, State.COMPLETED)]

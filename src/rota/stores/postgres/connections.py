@@ -39,6 +39,7 @@ CALL_SECONDS = 10.0
 REPEAT_SECONDS = 6.0
 """How long a statement is repeated after connection faults before the caller hears of it."""
 POOL_SIZE = 10
+WARM = 3
 KEEPALIVE = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -88,6 +89,8 @@ class Connections:
         self._lock = asyncio.Lock()
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._made: WeakSet[Connection] = WeakSet()
+        self._warm: list[Connection] = []
+        """Connections that were just used: the next call takes one without asking the pool."""
 
     def now(self) -> datetime | None:
         """The time that statements use in place of the server's; None (the server's own) but in tests."""
@@ -160,7 +163,10 @@ class Connections:
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
+        warm, self._warm = self._warm, []
         if pool is not None:
+            for connection in warm:
+                await pool.putconn(connection)
             with suppress(psycopg.Error):
                 await pool.close(timeout=2.0)
 
@@ -190,14 +196,22 @@ class Connections:
             try:
                 async with asyncio.timeout(seconds):
                     pool = self._pool or await self.pool()
-                    connection = await pool.getconn()
+                    connection = self._warm.pop() if self._warm else await pool.getconn()
                     try:
-                        return await call(connection, tries > 0)
-                    except psycopg.errors.ReadOnlySqlTransaction:
-                        await connection.close()  # the primary has moved: the next connection finds it
+                        answer = await call(connection, tries > 0)
+                    except BaseException as error:
+                        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                            await connection.close()  # the primary has moved: the next connection finds it
+                        # What happened to this one may have happened to all; the pool throws away what is broken.
+                        warm, self._warm = [connection, *self._warm], []
+                        for used in warm:
+                            await pool.putconn(used)
                         raise
-                    finally:
+                    if self._pool is pool and len(self._warm) < WARM:
+                        self._warm.append(connection)
+                    else:
                         await pool.putconn(connection)
+                    return answer
             except StoreError:
                 raise
             except (psycopg.Error, OSError, TimeoutError) as error:
