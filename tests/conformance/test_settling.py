@@ -381,3 +381,14 @@ async def test_two_ends_of_one_attempt_at_the_same_time_have_one_winner(store: S
         assert {one.answer, other.answer} == {Answer.APPLIED, Answer.FENCED}
         assert ended.state is (one if one.answer is Answer.APPLIED else other).state
         assert ended.version == job.version + 1
+
+
+async def test_an_old_and_a_new_claim_of_one_job_in_one_batch_are_judged_apart(store: Store):
+    old = await a_running_job(store)
+    await store.settle([handed_back(old)])
+    [new] = await claim(store)
+
+    assert await store.settle([completed(old), completed(new)]) == [
+        fenced(old, State.RUNNING),
+        applied(new, State.COMPLETED),
+    ]

@@ -71,11 +71,25 @@ class Settler:
     ) -> list[Job]:
         plain: list[int] = []
         special: list[int] = []
+        seen: set[int] = set()
+        twice = False
         for place, transition in enumerate(transitions):
             if place not in answers:
+                number = transition.job.id.int
+                if number in seen:
+                    twice = (
+                        True  # an old claim and a new one of the same job: one statement can hold one of them
+                    )
+                    continue
+                seen.add(number)
                 done = transition.to is State.COMPLETED and transition.failure is None
                 (plain if done else special).append(place)
         await self._special(connection, transitions, special, answers)
+        if twice:
+            first: dict[int, Settled] = {}
+            await self._round(connection, [transitions[place] for place in plain], None, first)
+            answers |= {plain[place]: answer for place, answer in first.items()}
+            return await self._round(connection, transitions, claim, answers)
         if claim:
             await self._claims.refresh(connection)
         if not plain:
