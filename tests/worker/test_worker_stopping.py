@@ -182,9 +182,8 @@ async def test_jobs_that_arrive_during_a_stop_are_handed_back_unbegun(stage):
 
     worker = await stage.work()
     await until(lambda: worker.desk.session)
-    handle = await work.enqueue()
     worker.runner.hand_back_unstarted()
-    worker.stop()
+    handle = await work.enqueue()
     code = await stage.stop(worker)
     job = await stage.job(handle)
 
