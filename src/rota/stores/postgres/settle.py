@@ -77,9 +77,8 @@ class Settler:
             if place not in answers:
                 number = transition.job.id.int
                 if number in seen:
-                    twice = (
-                        True  # an old claim and a new one of the same job: one statement can hold one of them
-                    )
+                    # An old claim and a new one of the same job: one statement can hold one of them.
+                    twice = True
                     continue
                 seen.add(number)
                 done = transition.to is State.COMPLETED and transition.failure is None
