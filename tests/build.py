@@ -29,11 +29,15 @@ def new_id() -> UUID:
     return UUID(int=_first | next(_numbers) << 40)
 
 
+# The day of the whole run, also when midnight passes on the way: the tests' databases have its days, and one week more.
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+
+
 class Clock:
-    """A clock that only moves when told. It starts at noon today: real days exist for what finishes now."""
+    """A clock that only moves when told. It starts at noon of the day on which the run began."""
 
     def __init__(self) -> None:
-        self.now = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+        self.now = NOON
 
     def __call__(self) -> datetime:
         return self.now

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 import servers
-from build import Clock
+from build import NOON, Clock
 from rota.stores.contract import Store
 from rota.stores.memory import MemoryStore
 from servers import with_database
@@ -62,6 +62,15 @@ def template(cluster: str, administrator: psycopg.Connection) -> str:
         await store.close()
 
     in_a_thread(migrate)
+    with psycopg.connect(with_database(cluster, "rota_template"), autocommit=True) as connection:
+        # The days of the clock's today, not of the server's: a run may pass midnight.
+        days = connection.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass",
+            ["rota.finished_jobs"],
+        )
+        for (day,) in days.fetchall():
+            connection.execute(f"DROP TABLE {day}")
+        connection.execute("SELECT rota.make_days(%s)", [NOON])
     return "rota_template"
 
 

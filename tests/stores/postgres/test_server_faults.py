@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import servers
-from build import a_job, a_session, applied, claim, completed, read
+from build import Clock, a_job, a_session, applied, claim, completed, read
 from rota._core.job import State
 from rota.errors import PermissionMissing, SchemaOutdated, StoreError, StoreUnavailable
 from rota.stores.contract import JobFilter, Retention, Wanted
@@ -27,8 +27,8 @@ GRANTS = (
 
 
 @asynccontextmanager
-async def a_store(url: str) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(url)
+async def a_store(url: str, clock: Clock | None = None) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url, clock=clock)
     yield store
     await store.close()
 
@@ -284,23 +284,30 @@ async def test_a_role_that_may_only_read_cannot_store_and_learns_why(clerk, fres
     assert "refused: permission denied for table keys. " in keyed
 
 
-async def test_the_rights_that_the_message_names_are_enough_for_work(clerk, fresh_database):
+async def test_the_rights_that_the_message_names_are_enough_for_work(clerk, fresh_database, clock):
     await execute(
         fresh_database,
         "GRANT USAGE ON SCHEMA rota TO clerk",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO clerk",
     )
-    async with a_store(clerk) as store:
+    async with a_store(clerk, clock) as store:
         await store.enqueue([a_job(key="order:1"), a_job(gate="account:1"), *[a_job() for _ in range(300)]])
         session = await a_session(store)
         jobs = await claim(store, session, Wanted(400))
         settled = await store.settle([completed(job) for job in jobs])
         janitor = await refusal(lambda: store.tidy(Retention(finished=-10 * 86_400.0)), PermissionMissing)
+        clock.advance(86_400.0)
+        tomorrow = await refusal(lambda: store.tidy(Retention()), PermissionMissing)
 
     assert settled == [applied(job, State.COMPLETED) for job in jobs]
     assert len(jobs) == 302
     assert "must be owner of table finished_jobs" in janitor
-    assert "let workers connect as that role, or make theirs a member of it (GRANT owner TO role)." in janitor
+    assert "permission denied for schema rota" in tomorrow
+    for message in (janitor, tomorrow):
+        assert (
+            "let workers connect as that role, or make theirs a member of it (GRANT owner TO role)."
+            in message
+        )
 
 
 async def test_the_doctor_says_which_rights_are_missing(clerk, fresh_database):

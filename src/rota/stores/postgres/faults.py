@@ -118,7 +118,8 @@ def _of_connecting(error: BaseException, where: str, reason: str) -> StoreError 
 def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
     """Why the server did not do what it was asked."""
     if isinstance(error, pg.InsufficientPrivilege):
-        if "must be owner" in reason:
+        context = error.diag.context or ""
+        if "must be owner" in reason or "make_days" in context:
             return PermissionMissing(
                 f"PostgreSQL at {where} refused: {reason}. The days of finished jobs are made and dropped by the owner "
                 "of schema rota only: let workers connect as that role, or make theirs a member of it "
