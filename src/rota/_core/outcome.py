@@ -73,6 +73,13 @@ class Transition(NamedTuple):
     """Fields that an operator's edit sets besides."""
 
 
+def completed(job: Job) -> Transition:
+    """What `decide` says of a handler that returned nothing, at a tenth of its price: nearly every job ends so."""
+    return tuple.__new__(
+        Transition, (job, State.COMPLETED, "complete", None, None, None, None, None, False, False, None)
+    )
+
+
 def decide(job: Job, outcome: Outcome, *, retry: Retry, now: datetime) -> Transition:
     """Turn the end of one attempt into the write that records it. Pure: `now` is the store's time."""
     match outcome:

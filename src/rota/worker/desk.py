@@ -86,7 +86,9 @@ class Desk:
             tasks = tuple(self._tasks)
         return Wanted(order.asked, order.lane.queues, tasks, self._tenant)
 
-    def answered(self, order: Order, settled: Sequence[Settled], got: int) -> bool:
+    def answered(
+        self, order: Order, settled: Sequence[Settled], got: int, *, now: float = 0.0, took: float = 0.0
+    ) -> bool:
         """A round trip is back. False: its session has ended meanwhile, so what it claimed is not ours."""
         if order.batch:
             self.held.difference_update(order.batch)
@@ -99,7 +101,7 @@ class Desk:
                 order.lane.unanswered(order.asked)
             return False
         if order.lane is not None:
-            order.lane.answered(order.asked, got, order.hints)
+            order.lane.answered(order.asked, got, order.hints, now=now, took=took)
             if got == order.asked:
                 self.ring()  # there is more: the other exchange may fetch while these run
             elif got:

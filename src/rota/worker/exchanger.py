@@ -28,18 +28,20 @@ class Exchanger(Service):
         if order is None:
             await self.desk.wait()
             return
-        settled, jobs = await self._round_trip(order)
-        if self.desk.answered(order, settled, len(jobs)) and jobs:
-            arrived, lane = monotonic(), order.lane
+        began = monotonic()
+        settled, jobs = await self._round_trip(order, began)
+        arrived = monotonic()
+        if self.desk.answered(order, settled, len(jobs), now=arrived, took=arrived - began) and jobs:
+            lane = order.lane
             if any(job.gate is not None for job in jobs):
                 self.desk.gates_seen = True
             runs = [Run(job, lane, arrived) for job in jobs]
             self.desk.held.update(runs)
             self.runner.start(runs)
 
-    async def _round_trip(self, order: Order) -> tuple[Sequence[Settled], Sequence[Job]]:
+    async def _round_trip(self, order: Order, began: float) -> tuple[Sequence[Settled], Sequence[Job]]:
         transitions = [run.transition for run in order.batch if run.transition is not None]
-        self.desk.flights[self.name] = monotonic()
+        self.desk.flights[self.name] = began
         try:
             if order.lane is None:
                 return await self.store.settle(transitions), ()

@@ -39,6 +39,7 @@ class Run(RunningJob):
         "ended",
         "lane",
         "seat",
+        "seated",
         "started",
         "stop",
         "task_run",
@@ -57,6 +58,8 @@ class Run(RunningJob):
         self.stop: Stop | None = None
         self.started = False
         self.ended = False
+        self.seated = False
+        """Whether it takes one of its lane's slots; a handler that ends at once takes none."""
         self.carrier: AioTask[None] | None = None
         """The asyncio Task of a handler that waits."""
         self.seat: Seat | None = None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rota.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rota.worker.execution import Run
 
 EVERY_QUEUE = "general"
 """The lane that serves every queue unless it is told otherwise. Any other lane serves the queue of its own name."""
@@ -13,6 +17,10 @@ EVERY_QUEUE = "general"
 
 SHARED_FROM = 40
 """With fewer slots a round trip costs more than fetching and running at the same time would gain."""
+PACE_SECONDS = 0.005
+"""How long ends are counted for a pace: a few round trips."""
+AHEAD = 200
+"""At most so many jobs are claimed beyond the free slots."""
 
 
 class LaneSpec(NamedTuple):
@@ -79,14 +87,29 @@ def _misread(text: str) -> ConfigError:
 
 
 class Lane:
-    """A lane at work: how many of its slots are free, and whether asking for work makes sense."""
+    """A lane at work: how many of its slots are free, and how much to ask for.
 
-    __slots__ = ("asking", "dry", "flowing", "free", "hints", "name", "queues", "share", "slots")
+    Never more handlers run at once than there are slots. But jobs that are over
+    in a moment are asked for *ahead*: as many as will have ended by the time the
+    answer is here, reckoned from how many ended of late. What finds no slot soon
+    after all goes back to the store (see `Runner`).
+    """
+
+    __slots__ = (
+        "_ended_then", "_pace", "_then", "ahead", "asking", "dry", "ended", "flowing", "free", "hints", "name",
+        "queues", "seated", "slots", "waiting",
+    )  # fmt: skip
 
     def __init__(self, spec: LaneSpec) -> None:
         self.name, self.slots, self.queues = spec
         self.free = self.slots
-        self.share = self.slots if self.slots < SHARED_FROM else (self.slots + 1) // 2
+        """Slots without a job; below zero by as many jobs as were claimed ahead."""
+        self.seated = 0
+        """Handlers that run and take their time. One that ends at once never sits down."""
+        self.waiting: deque[Run] = deque()
+        """Jobs that were claimed ahead and found every slot taken after all."""
+        self.ended = 0
+        self.ahead = 0
         self.asking = 0
         """Claims on their way for this lane."""
         self.flowing = False
@@ -94,10 +117,14 @@ class Lane:
         self.dry = False
         """The last claim came back short: wait for a hint or the next poll."""
         self.hints = 0
+        self._ended_then, self._then, self._pace = 0, 0.0, 0.0
 
     @property
     def hungry(self) -> bool:
-        return self.free > 0 and not self.dry and (self.flowing or self.asking == 0)
+        room = self.free + self.ahead
+        if self.asking:
+            return self.flowing and not self.dry and 4 * room > self.slots + self.ahead
+        return room > 0 and not self.dry
 
     @property
     def may_ask(self) -> bool:
@@ -114,19 +141,29 @@ class Lane:
 
     def reserve(self) -> int:
         """Set slots aside for one claim: of many at most half, so that one half runs while the other is fetched."""
-        asked = min(self.free, self.share)
+        room = self.slots + self.ahead
+        asked = min(self.free + self.ahead, room if room < SHARED_FROM else (room + 1) // 2)
         self.free -= asked
         self.asking += 1
         return asked
 
-    def answered(self, asked: int, got: int, hints: int) -> None:
-        """A claim came back. `hints` is the count when it was sent: a hint since then may tell of later work."""
+    def answered(self, asked: int, got: int, hints: int, *, now: float = 0.0, took: float = 0.0) -> None:
+        """A claim came back at `now`. `hints` is the count when it was sent: a hint since may tell of later work."""
         self.asking -= 1
         self.free += asked - got
         self.flowing = got == asked
         self.dry = not self.flowing and self.hints == hints
+        if not self.flowing:
+            self.ahead = 0
+        elif now - self._then >= PACE_SECONDS:
+            # The slower of two paces, so that jobs which get longer are not asked for ahead; and two round trips' worth,
+            # because one half is on its way while the other runs.
+            before, self._pace = self._pace, (self.ended - self._ended_then) / (now - self._then)
+            self._ended_then, self._then = self.ended, now
+            self.ahead = min(AHEAD, int(2 * min(before, self._pace) * took))
 
     def unanswered(self, asked: int) -> None:
         """A claim failed; what it may have got is found by the heartbeat."""
         self.asking -= 1
         self.free += asked
+        self.ahead = 0

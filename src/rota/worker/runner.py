@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rota._core.failure import ErrorClass
 from rota._core.job import State
-from rota._core.outcome import Cancelled, Expired, HandedBack, Outcome, Raised, Returned, decide
+from rota._core.outcome import Cancelled, Expired, HandedBack, Outcome, Raised, Returned, completed, decide
 from rota.current import running
 from rota.errors import PayloadInvalid
 from rota.task import Task
@@ -24,12 +24,16 @@ from rota.worker.execution import Run, Stop
 from rota.worker.executors.aio import rest_of
 from rota.worker.executors.thread import Threads
 from rota.worker.host import Middleware
+from rota.worker.lanes import Lane
 from rota.worker.wrapping import Wrapping
 
 log = logging.getLogger("rota.worker")
 
 SLICE = 0.005
 """Seconds that handlers which never wait may keep the loop before others get their turn."""
+
+PATIENCE = 0.1
+"""Seconds that a job which was claimed ahead waits for a slot before it goes back to the store."""
 
 Begun: TypeAlias = "Coroutine[Any, Any, Any]"
 
@@ -76,8 +80,13 @@ class Runner:
     def hand_back_unstarted(self) -> None:
         """Begin nothing more: what waits here, and what still comes, goes back to the store."""
         self._closing = True
+        for lane in self._desk.lanes:
+            self.ready.extend(lane.waiting)
+            lane.waiting.clear()
         for run in self.ready:
             self.stop(run, Stop.SHUTDOWN)
+        if self.ready and self._lead is None:
+            self._appoint()
 
     def stop(self, run: Run, why: Stop) -> None:
         """Tell a run's handler to stop, and wait for it no longer than the grace.
@@ -149,6 +158,10 @@ class Runner:
         slice_end = monotonic() + SLICE
         while ready:
             run = self.current = ready.popleft()
+            lane = run.lane
+            if lane is not None and lane.seated >= lane.slots and run.stop is None:
+                self._wait_for_a_slot(run, lane)
+                continue
             running.set(run)
             before = copy_context()
             try:
@@ -189,6 +202,37 @@ class Runner:
             self._raised(run, error)
         else:
             self._returned(run, value)
+
+    # Jobs that were claimed ahead
+
+    def _wait_for_a_slot(self, run: Run, lane: Lane) -> None:
+        """It was claimed ahead, and those before it take longer than they used to."""
+        lane.waiting.append(run)
+        if len(lane.waiting) == 1:
+            self._loop.call_later(PATIENCE, self._give_up_waiting, lane)
+
+    def _give_up_waiting(self, lane: Lane) -> None:
+        """Whoever has a free slot may have what still waits here for one."""
+        before = monotonic() - PATIENCE
+        while lane.waiting and lane.waiting[0].arrived <= before:
+            self._end(
+                lane.waiting.popleft(), HandedBack("it was claimed ahead, and no slot came free for it")
+            )
+        if lane.waiting:
+            self._loop.call_later(PATIENCE, self._give_up_waiting, lane)
+
+    def _sit_down(self, run: Run) -> None:
+        """This handler takes its time: from here on it counts as one of its lane's."""
+        if run.lane is not None and not run.seated:
+            run.seated = True
+            run.lane.seated += 1
+
+    def _get_up(self, lane: Lane) -> None:
+        lane.seated -= 1
+        if lane.waiting:
+            self.ready.append(lane.waiting.popleft())
+            if self._lead is None:
+                self._appoint()
 
     # One run, step by step
 
@@ -232,7 +276,8 @@ class Runner:
         return None
 
     def _limit(self, run: Run) -> None:
-        """Give a run that takes its time its deadline; one that ended at once needed none."""
+        """Give a run that takes its time its slot and its deadline; one that ended at once needed none."""
+        self._sit_down(run)
         if run.stop is not None:
             self._deadlines.set(run, self._stop_grace)
             if run.carrier is not None:
@@ -282,18 +327,23 @@ class Runner:
         if run.ended:
             return
         run.ended = True
-        if run.lane is not None:
-            run.lane.free += 1
+        lane = run.lane
+        if lane is not None:
+            lane.free += 1
+            lane.ended += 1
+            if run.seated:
+                self._get_up(lane)
         if run.stop is Stop.LOST:
             self._desk.held.discard(run)  # if the session lives on, its beats must not claim to hold this
             self._desk.ring()
             return
-        job = run.job
-        # A success has no time in it; everything else reckons with the store's clock.
-        now = job.updated_at if outcome is RETURNED_NOTHING else run.store_time()
-        transition = run.transition = decide(job, outcome, retry=run.retry, now=now)
-        if transition.failure is not None:
-            _say(run, transition.to)
+        if outcome is RETURNED_NOTHING:
+            run.transition = completed(run.job)
+        else:
+            # Everything but a plain success has a time in it: the store's.
+            transition = run.transition = decide(run.job, outcome, retry=run.retry, now=run.store_time())
+            if transition.failure is not None:
+                _say(run, transition.to)
         self._desk.settle(run)
 
 

@@ -276,9 +276,11 @@ class Settler:
         answers: dict[int, Settled],
     ) -> None:
         """Note what landed; read back the rest: `already` if this very claim was settled so before, else `fenced`."""
-        missed = [place for place in places if transitions[place].job.id in stale]
+        landed = Answer.APPLIED
         for place in places:
-            answers[place] = Settled(transitions[place].job.id, Answer.APPLIED, transitions[place].to)
+            transition = transitions[place]
+            answers[place] = Settled(transition.job.id, landed, transition.to)
+        missed = [place for place in places if transitions[place].job.id in stale] if stale else ()
         if not missed:
             return
         parameters = {
