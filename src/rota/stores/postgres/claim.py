@@ -21,11 +21,12 @@ Pair: TypeAlias = "tuple[str, int]"
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC).isoformat()
 NIL = UUID(int=0)
-LOOK_EVERY = 1.0
-"""Pairs are looked for again after so many seconds of claiming without a look."""
-FLOOR_SECONDS = 0.25
+LOOK_EVERY = 0.25
+"""After so many seconds of claiming, look again from the beginning: for other pairs, and for jobs below the floors."""
 SHARE = 0.05
-"""At most this share of the time goes into looking from the beginning."""
+"""At most this share of the time goes into looking."""
+CHEAP = 0.005
+"""A look of so many seconds has met few dead entries: then floors are not worth keeping."""
 
 
 class Plan(NamedTuple):
@@ -37,8 +38,6 @@ class Plan(NamedTuple):
     parameters: dict[str, Any]
     event: int
     """The number of the last hint that was heard before it."""
-    began: float | None
-    """When it began, if it looks from the beginning and must be measured."""
 
 
 class Claims:
@@ -50,8 +49,8 @@ class Claims:
         self._gated: dict[Pair, int] = {}
         self._events = 0
         self._floors: dict[Pair, tuple[str, UUID]] = {}
-        self._floors_until = 0.0
         self._look_at = float("-inf")
+        self._look_took = 0.0
         self._turn = 0
         self._claim_no = random.randrange(1_000_000)  # noqa: S311 - only to tell claims apart
 
@@ -72,22 +71,36 @@ class Claims:
     async def next_due(self, queues: tuple[str, ...] | None) -> float | None:
         """Look for pairs, and say how long until the first job of these queues is due."""
         rows = await self._connections.run(lambda connection, _: self._look(connection))
-        waits = [wait for queue, _, wait, _ in rows if queues is None or queue in queues]
+        waits = [row[2] for row in rows if queues is None or row[0] in queues]
         return max(0.0, min(waits)) if waits else None
 
-    async def _look(self, connection: Connection) -> list[tuple[str, int, float, bool]]:
+    async def _look(self, connection: Connection) -> list[tuple[Any, ...]]:
+        """Look from the beginning: which pairs wait, and where each begins. The next claims begin there."""
         began, event = self._tick(), self._events
-        rows: list[tuple[str, int, float, bool]] = await (
+        self._look_at = began + LOOK_EVERY  # one at a time looks
+        rows: list[tuple[Any, ...]] = await (
             await connection.execute(statement("pairs"), {"now": self._connections.now()})
         ).fetchall()
         now = self._tick()
-        self._look_at = now + max(LOOK_EVERY, (now - began) / SHARE)
+        self._look_took = now - began
+        self._look_at = now + max(LOOK_EVERY, self._look_took / SHARE)
+        self._drop_floors()
         for known, gated in ((self._plain, False), (self._gated, True)):
             _forget(known, list(known), event)  # what was hinted at meanwhile stays
-            for queue, priority, wait, is_gated in rows:
+            for queue, priority, wait, is_gated, run_at, id_ in rows:
                 if is_gated is gated and wait <= 0:
                     known.setdefault((queue, priority), event)
+                if not is_gated:
+                    self._floors[queue, priority] = (run_at.isoformat(), UUID(int=max(id_.int - 1, 0)))
         return rows
+
+    def _drop_floors(self) -> None:
+        """Begin at the beginning again, unless that means to walk over many dead entries.
+
+        A floor that is kept too long hides a job for a moment only: a claim that finds nothing looks.
+        """
+        if self._look_took < CHEAP:
+            self._floors.clear()
 
     async def refresh(self, connection: Connection) -> None:
         if self._tick() >= self._look_at:
@@ -98,11 +111,6 @@ class Claims:
         pairs = self._pairs(wanted)
         if not pairs or wanted.limit <= 0:
             return None
-        began = None
-        if time.monotonic() >= self._floors_until:
-            self._floors.clear()
-            began = time.monotonic()
-            self._floors_until = began + 60.0  # set right when the answer is here
         floors = [self._floors.get(pair, (BEGINNING, NIL)) for pair in pairs]
         parameters = {
             **self._common(pairs, wanted),
@@ -112,7 +120,7 @@ class Claims:
             "session": session,
             "claim_no": claim_no,
         }
-        return Plan(wanted, session, pairs, parameters, self._events, began)
+        return Plan(wanted, session, pairs, parameters, self._events)
 
     def _pairs(self, wanted: Wanted) -> list[Pair]:
         """The pairs to claim from, most urgent first; those of one priority take turns."""
@@ -128,12 +136,9 @@ class Claims:
     def received(self, plan: Plan, rows: Sequence[tuple[Any, ...]]) -> list[Job]:
         """Turn rows into jobs (they come most urgent first), and raise the floors behind them."""
         jobs = [claimed(row, plan.session) for row in rows]
-        if plan.began is not None:
-            now = time.monotonic()
-            self._floors_until = now + max(FLOOR_SECONDS, (now - plan.began) / SHARE)
         if len(jobs) < plan.wanted.limit:
-            # Everything due was taken: begin at the beginning next time, and wait for a hint or a look.
-            self._floors.clear()
+            # Everything due was taken: wait for a hint or a look.
+            self._drop_floors()
             _forget(self._plain, plan.pairs, plan.event)
         if len(jobs) == plan.wanted.limit:
             last = {(job.queue, job.priority): job for job in jobs}
