@@ -66,6 +66,13 @@ def goals(results: dict) -> list[dict]:
         )
         if name == "drain100":
             add(
+                "drain, 100 slots, 20,000 jobs only, / pgqueuer",
+                ratio(value("rota", "small"), value("pgqueuer", "small")),
+                least=2.5,
+                aim=4,
+                unit="x",
+            )
+            add(
                 "drain, 100 slots, / raw with 400 in flight",
                 ratio(mine, value("raw400", name)),
                 least=0.4,

@@ -56,6 +56,12 @@ def drain100(peer: Peer, sizes: Sizes) -> dict:
     return peer.drain(peer.sizes["drain100"], SLOTS)
 
 
+def small(peer: Peer, sizes: Sizes) -> dict:
+    """The same with a backlog that is gone in a second or two: kind to peers that slow down beside a long one."""
+    peer.fresh()
+    return peer.drain(int(20_000 * sizes.scale), SLOTS)
+
+
 def drain8(peer: Peer, sizes: Sizes) -> dict:
     peer.fresh()
     return peer.drain(peer.sizes["drain8"], 8)
@@ -252,6 +258,7 @@ MEASURES = {
     "concurrent": Measure("single enqueue, 100 concurrent callers", concurrent),
     "bulk": Measure("bulk enqueue", bulk),
     "drain100": Measure("drain, 100 slots", drain100),
+    "small": Measure("drain, 100 slots, 20,000 jobs", small, only=PAIRED),
     "drain8": Measure("drain, 8 slots", drain8),
     "procs2": Measure("drain, 2 worker processes of 100 slots", procs2, only=PAIRED),
     "latency": Measure("pick-up latency, idle worker", latency),

@@ -4,7 +4,7 @@ from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.queries import Queries
 from hits import hit
 
-SIZES = {"drain100": 20_000, "drain8": 30_000, "concurrent": 10_000, "f": 50_000, "memory": 10_000}
+SIZES = {"drain100": 100_000, "drain8": 30_000, "concurrent": 10_000, "f": 50_000, "memory": 10_000}
 CONFIG = "asyncpg driver, batch_size = slots, no max_concurrent_tasks (may hold more than its slots)"
 QUEUES = [f"q{i}" for i in range(5)]  # an entrypoint is its address
 MARK = "select case when is_called then last_value else 0 end from pgqueuer_id_seq"
