@@ -38,6 +38,9 @@ test: lint types system ## everything: all tests, documentation and a small chao
 	@# system has fetched a second server if it may, and has named it if not.
 	@if [ "$${CI:-}" = true ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then set -x; \
 	ROTA_TEST_POSTGRES=system $(BIN)/python -m pytest tests/conformance tests/stores/postgres; fi
+	@# The contract again, with a pooler in transaction mode between every test and its server.
+	@if [ "$${CI:-}" = true ] || command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ]; then set -x; \
+	ROTA_TEST_POOLER=pgbouncer $(BIN)/python -m pytest tests/conformance; fi
 
 docs: $(INSTALLED) ## run every example of README.md and docs/
 	$(BIN)/python -m pytest tests/docs $(ARGS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -58,18 +57,9 @@ def _stages(url: str, home: Path) -> Iterator[Callable[..., Stage]]:
 @pytest.fixture
 def own_server() -> Iterator[Cluster]:
     """A server that may be stopped in the middle of everything, with an empty schema in it."""
-    from rota.stores.postgres import PostgresStore
-
     server = Cluster(max_connections=400)
     try:
-        server.start()
-
-        async def migrate() -> None:
-            store = PostgresStore(server.url)
-            await store.migrate()
-            await store.close()
-
-        asyncio.run(migrate())
+        server.start_migrated()
         yield server
     finally:
         server.destroy()
@@ -79,6 +69,21 @@ def own_server() -> Iterator[Cluster]:
 def stage_there(own_server: Cluster, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """Makes stages on the server that may be hurt."""
     yield from _stages(own_server.url, tmp_path)
+
+
+@pytest.fixture
+def proxy_to() -> Iterator[Callable[[str], Proxy]]:
+    """Makes proxies before other servers."""
+    made: list[Proxy] = []
+
+    def make(url: str) -> Proxy:
+        made.append(Proxy(url, lambda _: None))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        proxy.stop()
 
 
 @pytest.fixture

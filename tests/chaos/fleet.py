@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+
+from chaos.failpoints import FELL
 
 TESTS = Path(__file__).resolve().parents[1]
 LOOK_EVERY = 0.02
@@ -27,6 +29,11 @@ class Death(NamedTuple):
     """The exit code; negative: the signal."""
     wanted: bool
     """Whether we did it: anything else is a worker that ended by itself."""
+
+    @property
+    def forced(self) -> bool:
+        """Whether it had no time for a goodbye."""
+        return self.code < 0 or self.code == FELL
 
 
 class Freeze(NamedTuple):
@@ -51,8 +58,17 @@ def environment(**more: str) -> dict[str, str]:
 class Fleet:
     """As many workers as asked for, always: the supervisor replaces what ends, until `stop`."""
 
-    def __init__(self, size: int, home: Path, settings: Mapping[str, str]) -> None:
-        self._size, self._home, self._settings = size, home, settings
+    def __init__(
+        self,
+        size: int,
+        home: Path,
+        settings: Mapping[str, str],
+        each: Callable[[int], Mapping[str, str]] = lambda _: {},
+        command: Sequence[str] = ("-m", "chaos.chaos_worker"),
+    ) -> None:
+        """`each` gives the worker at a place settings of its own; `command` is what Python runs there."""
+        self._command = command
+        self._size, self._home, self._settings, self._each = size, home, settings, each
         self._places: list[subprocess.Popen[bytes]] = []
         self._wanted: set[int] = set()
         self._lock = threading.RLock()
@@ -64,7 +80,7 @@ class Fleet:
         """Every worker that ever was."""
 
     def start(self) -> None:
-        self._places = [self._spawn() for _ in range(self._size)]
+        self._places = [self._spawn(place) for place in range(self._size)]
         self._supervisor.start()
 
     def living(self) -> list[int]:
@@ -80,6 +96,41 @@ class Fleet:
                 self._wanted.add(pid)
             os.kill(pid, number)
             return True
+
+    def children(self, pid: int) -> list[int]:
+        """The processes that a worker has begun, directly and by others."""
+        try:
+            return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def kill_child(self, child: int) -> bool:
+        """Kill a process that a worker has begun; its end is our doing, and so is that of those it began itself."""
+        family = [child, *self.children(child)]
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        self._note_gone(family)
+        return True
+
+    def kill_family(self, pid: int) -> float:
+        """Kill a worker that has children; the seconds until the last of them is gone too."""
+        family = self.children(pid)
+        began = time.monotonic()
+        if not self.signal(pid, signal.SIGKILL):
+            return 0.0
+        self._note_gone(family)
+        return time.monotonic() - began
+
+    def _note_gone(self, pids: Sequence[int]) -> None:
+        deadline = time.monotonic() + 10
+        for pid in pids:
+            while (
+                psutil.pid_exists(pid) and time.monotonic() < deadline and _state(pid) != psutil.STATUS_ZOMBIE
+            ):
+                time.sleep(0.002)
+            self.deaths.append(Death(pid, time.time(), -signal.SIGKILL, wanted=True))
 
     def freeze(self, pid: int, seconds: float) -> None:
         """Let a worker stand still for a while, then go on as if nothing had been."""
@@ -135,12 +186,12 @@ class Fleet:
     def logs(self) -> str:
         return "".join(path.read_text(errors="replace") for path in sorted(self._home.glob("worker-*.log")))
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self, place: int) -> subprocess.Popen[bytes]:
         with (self._home / f"worker-{len(self.pids):04}.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "chaos.chaos_worker"],
+                [sys.executable, *self._command],
                 cwd=self._home,
-                env=environment(**self._settings),
+                env=environment(**{**self._settings, **self._each(place)}),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -155,10 +206,18 @@ class Fleet:
                 for number, place in enumerate(self._places):
                     if place.poll() is not None:
                         self._note(place)
-                        self._places[number] = self._spawn()
+                        self._places[number] = self._spawn(number)
 
     def _note(self, place: subprocess.Popen[bytes]) -> None:
-        self.deaths.append(Death(place.pid, time.time(), place.returncode, place.pid in self._wanted))
+        wanted = place.pid in self._wanted or place.returncode == FELL
+        self.deaths.append(Death(place.pid, time.time(), place.returncode, wanted))
+
+
+def _state(pid: int) -> str:
+    try:
+        return str(psutil.Process(pid).status())
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
 
 
 def _session_of(pid: int) -> int:

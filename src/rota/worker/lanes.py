@@ -156,8 +156,8 @@ class Lane:
         if not self.flowing:
             self.ahead = 0
         elif now - self._then >= PACE_SECONDS:
-            # The slower of two paces, so that jobs which get longer are not asked for ahead; and two round trips' worth,
-            # because one half is on its way while the other runs.
+            # The slower of two paces, so that jobs which get longer are not asked for ahead; and as many as two round
+            # trips need, because one half is on its way while the other runs.
             before, self._pace = self._pace, (self.ended - self._ended_then) / (now - self._then)
             self._ended_then, self._then = self.ended, now
             self.ahead = min(AHEAD, int(2 * min(before, self._pace) * took))

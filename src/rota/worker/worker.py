@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rota.errors import ConfigError, StoreError
 from rota.worker.chores.janitor import Janitor
+from rota.worker.chores.parking import Parking
 from rota.worker.chores.rescuer import Rescuer
+from rota.worker.chores.scheduler import Scheduler
 from rota.worker.chores.unparker import Unparker
+from rota.worker.code import code_version
 from rota.worker.custody import Custody
 from rota.worker.desk import Desk
 from rota.worker.exchanger import Exchanger
@@ -31,6 +34,7 @@ from rota.worker.stall import StallDetector
 
 if TYPE_CHECKING:
     from rota.stores.contract import Wakeable
+    from rota.worker.supervisor.shown import Shown
 
 log = logging.getLogger("rota.worker")
 
@@ -58,8 +62,10 @@ class Worker:
         tenant: str | None = None,
         queues: Iterable[str] | None = None,
         stop_grace: float = STOP_GRACE,
+        shown: Shown | None = None,
     ) -> None:
         self.host = host
+        self._shown = shown
         self.lanes: list[LaneSpec] = lane_specs(
             host.settings.lanes if lanes is None else lanes, queues=queues
         )
@@ -102,9 +108,12 @@ class Worker:
         self.desk = Desk(
             [Lane(spec) for spec in self.lanes], host.tasks, only=self._only, tenant=self._tenant
         )
-        self.runner = Runner(self.desk, host.tasks, host.middleware, stop_grace=self._stop_grace)
+        shown = self._shown
+        make_runner = Runner if shown is None else shown.make_runner
+        self.runner = make_runner(self.desk, host.tasks, host.middleware, stop_grace=self._stop_grace)
+        self.runner.isolation.host = host
         self.custody = Custody(self.desk, self.runner)
-        self._stall = StallDetector(self.runner.run_of, settings.stall)
+        self._stall = StallDetector(self.runner.run_of, settings.stall, shown)
         beats = Beats(
             store,
             self._introduce,
@@ -113,8 +122,9 @@ class Worker:
             self.custody,
             lease=settings.lease,
             every=settings.beat,
+            shown=shown,
         )
-        self._heart = Heart(store, [beats, Trust(beats, self._stall, every=self._stall.every)])
+        self._heart = Heart(store, [beats, Trust(beats, self._stall, every=self._stall.every, shown=shown)])
         self._services = self._wire()
 
     def _wire(self) -> list[Service]:
@@ -129,7 +139,17 @@ class Worker:
         services.append(Rescuer(store, desk, self.host.tasks, lease=settings.lease))
         services.append(Janitor(store))
         services.append(Unparker(store, desk))
+        services.append(self._parking())
+        if self.host.schedules and settings.schedules:
+            services.append(Scheduler(store, desk, tuple(self.host.schedules)))
         return services if listener is None else [*services, listener]
+
+    def _parking(self) -> Parking:
+        host = self.host
+        version, limit = code_version(host), host.settings.crash_limit
+        parking = Parking(host.store, self.desk, version, limit=limit, alerts=host.alerts)
+        self.runner.isolation.on_crash = parking.crashed
+        return parking
 
     async def _work(self) -> int:
         self._heart.start()
@@ -183,6 +203,7 @@ class Worker:
         await asyncio.gather(*loops, return_exceptions=True)
         self._stall.stop()
         await self._heart.stop()
+        await self.runner.isolation.close()
         self.runner.close()
         session = self.desk.session
         if session is not None:
@@ -221,7 +242,8 @@ class Worker:
             self._loop.call_soon_threadsafe(hear, *news)
 
     def _introduce(self) -> Any:
-        return introduce({spec.name: spec.slots for spec in self.lanes}, self._only or tuple(self.host.tasks))
+        lanes = {spec.name: spec.slots for spec in self.lanes}
+        return introduce(lanes, self._only or tuple(self.host.tasks), code_version(self.host))
 
     def _say_hello(self) -> None:
         lanes = ", ".join(

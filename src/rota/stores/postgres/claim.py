@@ -21,8 +21,10 @@ Pair: TypeAlias = "tuple[str, int]"
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC).isoformat()
 NIL = UUID(int=0)
-LOOK_EVERY = 0.25
-"""After so many seconds of claiming, look again from the beginning: for other pairs, and for jobs below the floors."""
+LOOK_EVERY = 1.0
+"""After so many seconds of claiming, look again from the beginning: there may be other pairs."""
+FLOOR_SECONDS = 0.25
+"""The same while there are floors: there may be jobs below them."""
 SHARE = 0.05
 """At most this share of the time goes into looking."""
 CHEAP = 0.005
@@ -83,15 +85,16 @@ class Claims:
         ).fetchall()
         now = self._tick()
         self._look_took = now - began
-        self._look_at = now + max(LOOK_EVERY, self._look_took / SHARE)
         self._drop_floors()
         for known, gated in ((self._plain, False), (self._gated, True)):
             _forget(known, list(known), event)  # what was hinted at meanwhile stays
             for queue, priority, wait, is_gated, run_at, id_ in rows:
                 if is_gated is gated and wait <= 0:
                     known.setdefault((queue, priority), event)
-                if not is_gated:
+                if wait <= 0 and not is_gated:
                     self._floors[queue, priority] = (run_at.isoformat(), UUID(int=max(id_.int - 1, 0)))
+        pause = FLOOR_SECONDS if self._floors else LOOK_EVERY
+        self._look_at = now + max(pause, self._look_took / SHARE)
         return rows
 
     def _drop_floors(self) -> None:
@@ -103,7 +106,8 @@ class Claims:
             self._floors.clear()
 
     async def refresh(self, connection: Connection) -> None:
-        if self._tick() >= self._look_at:
+        # A job that was just hinted at, with no floor in its way, is claimed without a look before it.
+        if self._tick() >= self._look_at and (self._floors or not self._plain):
             await self._look(connection)
 
     def plan(self, wanted: Wanted, session: UUID, claim_no: int) -> Plan | None:
