@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
+SEEDS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test lint types docs bench chaos requirements format system clean
@@ -49,8 +50,8 @@ bench: $(INSTALLED) system ## measure Rota beside its peers, in one run
 	$(BIN)/python benchmarks/run.py $(ARGS)
 	$(BIN)/python scripts/readme_bench.py
 
-chaos: $(INSTALLED) system ## hurt processes and servers for long, with random seeds
-	CHAOS_LONG=$${CHAOS_LONG:-1} CHAOS_SEEDS=$${CHAOS_SEEDS:-3} $(BIN)/python -m pytest tests/chaos -m chaos --timeout=3600 $(ARGS)
+chaos: $(INSTALLED) system ## hurt processes and servers for long; SEEDS=20 for more chance, ARGS="-k mixed" for a part
+	$(BIN)/python -m pytest tests/chaos -m chaos --long --seeds $(SEEDS) --timeout=3600 -rP $(ARGS)
 
 requirements: $(INSTALLED) ## which requirements are proven by which tests; rewrites the table in docs/requirements.md
 	$(BIN)/python scripts/requirements.py --write

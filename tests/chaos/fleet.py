@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,22 +107,35 @@ class Fleet:
 
     def kill_child(self, child: int) -> bool:
         """Kill a process that a worker has begun; its end is our doing, and so is that of those it began itself."""
-        family = [child, *self.children(child)]
+        family = self._stopped_family(child)
         try:
             os.kill(child, signal.SIGKILL)
         except ProcessLookupError:
             return False
-        self._note_gone(family)
+        finally:
+            _each(family, signal.SIGCONT)
+        self._note_gone([child, *family])
         return True
 
     def kill_family(self, pid: int) -> float:
         """Kill a worker that has children; the seconds until the last of them is gone too."""
-        family = self.children(pid)
+        family = self._stopped_family(pid)
+        try:
+            if not self.signal(pid, signal.SIGKILL):
+                return 0.0
+        finally:
+            _each(family, signal.SIGCONT)
         began = time.monotonic()
-        if not self.signal(pid, signal.SIGKILL):
-            return 0.0
         self._note_gone(family)
         return time.monotonic() - began
+
+    def _stopped_family(self, pid: int) -> list[int]:
+        """Everything that a process has begun, standing still, so that it can begin nothing more unseen."""
+        family: list[int] = []
+        while new := [child for child in self.children(pid) if child not in family]:
+            _each(new, signal.SIGSTOP)
+            family += new
+        return family
 
     def _note_gone(self, pids: Sequence[int]) -> None:
         deadline = time.monotonic() + 10
@@ -211,6 +225,12 @@ class Fleet:
     def _note(self, place: subprocess.Popen[bytes]) -> None:
         wanted = place.pid in self._wanted or place.returncode == FELL
         self.deaths.append(Death(place.pid, time.time(), place.returncode, wanted))
+
+
+def _each(pids: Sequence[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _state(pid: int) -> str:

@@ -261,5 +261,6 @@ class Stage:
         return {"ROTA_URL": self._through, "CHAOS_EFFECTS": str(self._effects)}
 
     def _told(self) -> str:
-        done = f"seed {self.nemesis.seed}; what was done:\n{self.nemesis.told()}"
+        again = f"seed {self.nemesis.seed} (again: add --seed {self.nemesis.seed})"
+        done = f"{again}; what was done:\n{self.nemesis.told()}"
         return f"{done}\n\nworkers said:\n{self.fleet.logs()[-4000:]}"

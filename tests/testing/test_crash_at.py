@@ -124,7 +124,7 @@ async def test_a_point_that_nobody_comes_to_is_an_error():
 
         with (
             pytest.raises(
-                AssertionError, match="no job came to this point: after shop.Bank.charge. Did you run"
+                AssertionError, match=r"no job came to this point: after shop.Bank.charge. Did you run"
             ),
             jobs.crash_at(shop.Bank.charge),
         ):
@@ -141,12 +141,14 @@ def test_a_point_that_cannot_be_is_refused():
 
     with manual(shop.app) as jobs:
         with (
-            pytest.raises(ValueError, match="'ended' is no crash point. Use one of begun, returned, settled"),
+            pytest.raises(
+                ValueError, match=r"'ended' is no crash point. Use one of begun, returned, settled"
+            ),
             jobs.crash_at("ended"),
         ):
             pass
         with (
-            pytest.raises(CannotPatch, match="no function is found under 'shop.nobody'"),
+            pytest.raises(CannotPatch, match=r"no function is found under 'shop.nobody'"),
             jobs.crash_at("shop.nobody"),
         ):
             pass

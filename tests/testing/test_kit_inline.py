@@ -117,7 +117,7 @@ async def test_a_job_stored_with_tx_waits_for_a_drain_because_its_commit_is_not_
 
 
 async def test_a_task_that_enqueues_itself_ends_with_an_error_not_with_the_stack():
-    with inline(shop.app), pytest.raises(RotaError, match="20 deep. Does a task enqueue itself"):
+    with inline(shop.app), pytest.raises(RotaError, match=r"20 deep. Does a task enqueue itself"):
         await shop.endless.enqueue()
 
 

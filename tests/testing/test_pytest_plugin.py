@@ -24,7 +24,7 @@ async def greet(name: str) -> str:
 
 @pytest.fixture
 def project(tmp_path):
-    """An empty project with an app in jobs.py; calling it runs pytest there, with our plugin and pytest-asyncio alone."""
+    """An empty project with an app in jobs.py. Calling it runs pytest there, with our plugin and pytest-asyncio."""
     (tmp_path / "jobs.py").write_text(JOBS)
 
     def run(tests: str, *options: str, code: int = 0, **files: str) -> str:
@@ -111,7 +111,9 @@ def test_sync(rota_testing):
 
 def test_the_app_is_found_by_a_fixture_of_the_project_by_rota_toml_or_not_at_all(project):
     tests = "def test_it(rota_app):\n    assert 'greet' in rota_app.tasks\n"
-    fixture = "import pytest\n\n@pytest.fixture(scope='session')\ndef rota_app():\n    from jobs import app\n    return app\n"
+    fixture = (
+        "import pytest, jobs\n\n@pytest.fixture(scope='session')\ndef rota_app():\n    return jobs.app\n"
+    )
 
     told = project(tests, code=1)
     assert "the fixture rota_app does not know which app to test" in told

@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("rota.testing")
 
+LEFTOVERS = 1.0
 RENEWAL = 30.0
 """Seconds after which a worker that does not make room for the next one is a failure."""
 
@@ -114,7 +115,7 @@ class Background:
             else:
                 self._ready.set_exception(error)
         finally:
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.run_until_complete(_leave())
             self.loop.close()
 
     async def _work(self) -> None:
@@ -170,6 +171,17 @@ class Background:
         finally:
             stop.cancel()
             change.cancel()
+
+
+async def _leave() -> None:
+    """End what handlers left behind, and wait no longer than a moment for what does not want to."""
+    loop = asyncio.get_running_loop()
+    left = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=LEFTOVERS)
+    await loop.shutdown_asyncgens()
 
 
 class RealKit(Kit):
@@ -245,8 +257,8 @@ def opened(app: Rota, url: str | None, *, fresh: bool, slots: int, timeout: Dura
         address = for_tests(app, url) if url else stack.enter_context(scratch_database(server_url()))
         clock = RunningClock()
         store = open_store(address, app.settings, clock=clock)
-        background = Background(app, store, slots=slots)
         on_a_loop_of_its_own(_prepare(store, address, given=url is not None, fresh=fresh))
+        background = Background(app, store, slots=slots)
         kit = RealKit(app, store, clock, background, address, slots=slots, timeout=timeout)
         stack.callback(background.stop)
         background.start(kit)

@@ -64,7 +64,7 @@ async def _serve(app: Host, leash: Leash | None, options: dict[str, Any]) -> int
     shown = None
     if leash is not None:
         shown = leash.shown({name: task.timeout for name, task in app.tasks.items()})
-    worker = Worker(app, stop_grace=app.settings.stop_grace, shown=shown, **options)
+    worker = Worker(app, shown=shown, **options)
     loop = asyncio.get_running_loop()
     greeting = None
 

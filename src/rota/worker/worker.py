@@ -40,10 +40,8 @@ log = logging.getLogger("rota.worker")
 
 EXCHANGES = 2
 """One writes and fetches while the other's jobs run."""
-STOP_GRACE = 5.0
-"""Seconds that a handler has to end after it was told to (timeout, cancel); then it is left behind."""
 LAST_CALL = 1.0
-"""The same at the end of a shutdown."""
+"""Seconds that a handler has to end after the grace of a shutdown; then it is left behind."""
 FLUSH = 3.0
 """Seconds that a shutdown waits for the last ends to be written; what is not is rescued by others."""
 
@@ -61,7 +59,7 @@ class Worker:
         tasks: Iterable[str] | None = None,
         tenant: str | None = None,
         queues: Iterable[str] | None = None,
-        stop_grace: float = STOP_GRACE,
+        stop_grace: float | None = None,
         shown: Shown | None = None,
     ) -> None:
         self.host = host
@@ -70,7 +68,8 @@ class Worker:
             host.settings.lanes if lanes is None else lanes, queues=queues
         )
         self._only = _known(host, tasks)
-        self._tenant, self._stop_grace = tenant, stop_grace
+        self._tenant = tenant
+        self._stop_grace = host.settings.stop_grace if stop_grace is None else stop_grace
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._ready = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None

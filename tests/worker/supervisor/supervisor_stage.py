@@ -101,6 +101,12 @@ async def once() -> None:
     await asyncio.sleep(60)
 
 
+@app.task(retry=Retry(attempts=9, base=0.05))
+async def poison() -> None:
+    mark("poison")
+    os.kill(os.getpid(), 9)
+
+
 @app.task
 async def crash_once(number: int) -> None:
     mark("crash_once")

@@ -13,6 +13,8 @@ from supervisor_stage import ask, eventually
 
 from rota._core.job import State
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 
 def gone(pid: int) -> bool:
     try:
@@ -52,6 +54,22 @@ def test_a_job_that_was_waiting_behind_the_crash_is_no_suspect(stage):
     ended = stage.ended(poison)
     assert (ended.state, ended.attempt) == (State.COMPLETED, 1)
     assert "its worker died with it" in stage.rows("SELECT message FROM rota.failed_attempts")[0][0]
+
+
+@pytest.mark.scenario(7)
+def test_a_poison_job_kills_one_child_once_and_takes_nobody_with_it(stage):
+    before = stage.enqueue_many("sleepy", {"seconds": 0.01}, times=100)
+    poison = stage.enqueue("poison", max_attempts=9)
+    after = stage.enqueue_many("sleepy", {"seconds": 0.01}, times=100)
+    worker = stage.work("-c", "5")
+    died = stage.ended(poison, 40)
+    jobs = [stage.ended(handle, 30) for handle in before + after]
+
+    assert (died.state, died.error_class, died.losses) == (State.DEAD, "crash", 3)
+    assert len(stage.marks("poison")) == 3
+    assert worker.said.count(" It was running: ") == 1
+    assert {(job.state, job.attempt) for job in jobs} == {(State.COMPLETED, 1)}
+    assert worker.stop() == 0
 
 
 def test_a_crash_report_names_the_signal_the_stack_and_the_last_lines(stage):

@@ -14,6 +14,8 @@ from supervisor_stage import ask, eventually
 
 from rota._core.job import State
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 
 def test_the_health_port_answers_what_platforms_ask(stage):
     worker = stage.work("--health-port", "0")

@@ -11,6 +11,8 @@ from supervisor_stage import JOBS, eventually
 
 from rota._core.job import State
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 
 @pytest.mark.req("L37")
 def test_the_first_signal_lets_jobs_finish_and_the_second_hands_them_back_at_once(stage):

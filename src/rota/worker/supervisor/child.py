@@ -82,6 +82,8 @@ class Child:
         finally:
             theirs.close()
             os.close(block)
+        # We speak past asyncio: one failed write would take with it what the child has said and we have not read.
+        self._line = ours.dup()
         self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=LONGEST_LINE)
         self.pid = self.process.pid
 
@@ -89,7 +91,7 @@ class Child:
         """Hear what it says until it ends; its return code, negative for a signal."""
         hearing = asyncio.create_task(self._hear())
         code = await self.process.wait()
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, OSError):
             async with asyncio.timeout(1.0):  # its last words may still be on their way
                 await hearing
         return code
@@ -99,7 +101,8 @@ class Child:
         if self.told_to_stop is None or (now and not self.told_now):
             self.told_to_stop = monotonic()
             self.told_now = now
-            self._writer.write(wire.line(wire.NOW if now else wire.STOP))
+            with suppress(OSError):  # it has gone already
+                self._line.send(wire.line(wire.NOW if now else wire.STOP))
 
     def kill(self, ending: Ending, culprits: Sequence[UUID] = ()) -> None:
         """End it at once, with everything that its jobs started in its process group."""
@@ -119,6 +122,7 @@ class Child:
     def close(self) -> None:
         """Let go of what belonged to it."""
         self._writer.close()
+        self._line.close()
         os.close(self._stack_fd)
         self.block.close()
 
