@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from typing import Any
 
@@ -27,8 +26,6 @@ BY_HAND = {
     "a missing argument": "{}",
     "an argument too many": '{"n": 1, "m": 2}',
     "another type": '{"n": "many"}',
-    "a number of four hundred digits": json.dumps({"n": 10**400}),
-    "a number beyond every float": '{"n": 1e400}',
     "a thousand lists": '{"n": ' + "[" * 1000 + "]" * 1000 + "}",
     "a key of emptiness": '{"": 1}',
 }
@@ -47,7 +44,6 @@ RETURNED = {
     "endless": math.inf,
     "half of a character": "\ud800",
     "the zero character": "a\0b",
-    "a number of five thousand digits": 10**5000,
     "a hundred thousand lists": deep(100_000),
     "an object": object(),
     "a megabyte": "x" * 1_000_000,

@@ -165,7 +165,11 @@ class Connections:
             self._made.add(connection)
             return connection
         connection = await PromptConnection.connect(self.url, **self._options())
-        await self._configure(connection)
+        try:
+            await self._configure(connection)
+        except BaseException:  # a caller that waits no longer leaves no open connection behind
+            connection.pgconn.finish()
+            raise
         return connection
 
     async def _configure(self, connection: Connection) -> None:
