@@ -43,6 +43,8 @@ class Disasters:
             self.stop_the_server: 1,
         }
         """Each harm, and how often it comes in comparison."""
+        if run.supervised:
+            self.menu[self.kill_a_child] = 4
 
     def begin(self, hands: int, every: float) -> None:
         """Let so many hands do something about every so many seconds, until the nemesis stops."""
@@ -57,6 +59,12 @@ class Disasters:
             harm()
         except psycopg.OperationalError as error:
             self._nemesis.note(f"{harm.__name__} found no server: {str(error).splitlines()[0][:60]}")
+
+    def kill_a_child(self) -> None:
+        fleet = self._run.fleet
+        children = sorted(child for pid in fleet.living() for child in fleet.children(pid))
+        if children and fleet.kill_child(child := self._dice.choice(children)):
+            self._nemesis.note(f"killed child {child}")
 
     def freeze(self) -> None:
         living = self._run.fleet.living()

@@ -66,9 +66,13 @@ class Fleet:
         settings: Mapping[str, str],
         each: Callable[[int], Mapping[str, str]] = lambda _: {},
         command: Sequence[str] = ("-m", "chaos.chaos_worker"),
+        families: bool = False,
     ) -> None:
-        """`each` gives the worker at a place settings of its own; `command` is what Python runs there."""
-        self._command = command
+        """`each` gives the worker at a place settings of its own; `command` is what Python runs there.
+
+        `families`: workers have children, which share what we do to them.
+        """
+        self._command, self._families = command, families
         self._size, self._home, self._settings, self._each = size, home, settings, each
         self._places: list[subprocess.Popen[bytes]] = []
         self._wanted: set[int] = set()
@@ -89,7 +93,20 @@ class Fleet:
             return [place.pid for place in self._places if place.poll() is None]
 
     def signal(self, pid: int, number: int) -> bool:
-        """Send a signal to a worker that lives. After KILL and TERM its end is our doing."""
+        """Send a signal to a worker that lives. After KILL and TERM its end, and its children's, is our doing."""
+        if not self._families:
+            return self._signal(pid, number)
+        if number == signal.SIGKILL:
+            return self.kill_family(pid) is not None
+        family = self.children(pid)
+        sent = self._signal(pid, number)
+        if number in (signal.SIGSTOP, signal.SIGCONT):
+            _each(family, number)
+        elif sent and number == signal.SIGTERM:
+            self.deaths += [Death(child, time.time(), 0, wanted=True) for child in family]
+        return sent
+
+    def _signal(self, pid: int, number: int) -> bool:
         with self._lock:
             if pid not in self.living():
                 return False
@@ -117,12 +134,12 @@ class Fleet:
         self._note_gone([child, *family])
         return True
 
-    def kill_family(self, pid: int) -> float:
-        """Kill a worker that has children; the seconds until the last of them is gone too."""
+    def kill_family(self, pid: int) -> float | None:
+        """Kill a worker that has children; the seconds until the last of them is gone too. None: it was gone."""
         family = self._stopped_family(pid)
         try:
-            if not self.signal(pid, signal.SIGKILL):
-                return 0.0
+            if not self._signal(pid, signal.SIGKILL):
+                return None
         finally:
             _each(family, signal.SIGCONT)
         began = time.monotonic()
@@ -152,8 +169,9 @@ class Fleet:
         if not self.signal(pid, signal.SIGSTOP):
             return
         time.sleep(seconds)
+        family = self.children(pid) if self._families else []
         self.signal(pid, signal.SIGCONT)
-        self.freezes.append(Freeze(pid, begin, time.time()))
+        self.freezes += [Freeze(one, begin, time.time()) for one in (pid, *family)]
 
     def stop(self, within: float = 30.0) -> None:
         """End all workers gracefully, and the supervisor with them."""

@@ -56,7 +56,7 @@ class Stage:
         self._through = through or url
         self._effects = home / "effects.log"
         self._workers = workers * (crowd or 1) * (1 + supervised)
-        self._lease = lease
+        self._lease, self.supervised = lease, supervised
         self._outages: list[Outage] = []
         settings = self.settings | {
             "ROTA_LEASE": str(lease),
@@ -72,7 +72,7 @@ class Stage:
         if supervised:
             words = f"-m rota.cli worker chaos.tasks:app --lane general={slots} --processes {supervised}"
             command = tuple(words.split())
-        self.fleet = Fleet(workers, home, settings, each, command)
+        self.fleet = Fleet(workers, home, settings, each, command, bool(supervised))
         self.nemesis = Nemesis(seed, self.fleet)
         self._sampler = Sampler(lambda: self.url, self.fleet.memory)
         self._producers: dict[str, subprocess.Popen[str]] = {}

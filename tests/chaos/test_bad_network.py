@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
 from chaos.orders import Order
+from rota.stores.postgres import PostgresStore
 
 RECOVERED = 10.0
 """Seconds after which jobs flow again, once the network does."""
+
+
+async def test_a_call_that_is_given_up_on_a_silent_connection_returns_soon_and_the_next_one_works(proxy):
+    """The driver itself would wait ten seconds more for the server to confirm that it has given up."""
+    store = PostgresStore(proxy.url)
+    await store.now()
+    proxy.blackhole()
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await store.now()
+    given_up = time.monotonic() - began
+    proxy.heal()
+    async with asyncio.timeout(5):
+        await store.now()
+    await store.close()
+
+    assert given_up < 2.0
 
 
 @pytest.mark.chaos

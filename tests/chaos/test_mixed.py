@@ -15,13 +15,14 @@ LEASE = 4.0
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1800)
-def test_all_faults_at_once_break_no_promise(stage_there, own_server, proxy_to, seed, long):
+@pytest.mark.parametrize("supervised", [0, 2], ids=["alone", "supervised"])
+def test_all_faults_at_once_break_no_promise(stage_there, own_server, proxy_to, seed, long, supervised):
     """Prints what was done; a failure adds the shortest history of a job that shows what is wrong."""
     proxy = proxy_to(own_server.url)
     falls = {"CHAOS_FAIL": Failpoint("before_settle", "die", chance=0.002, skip=2).as_json()}
     run = stage_there(
-        seed, workers=4, slots=6, lease=LEASE, beat=1.0, through=proxy.url,
-        each=lambda place: falls if place == 0 else {},
+        seed, workers=2 if supervised else 4, slots=6, lease=LEASE, beat=1.0, through=proxy.url,
+        supervised=supervised, each=lambda place: falls if place == 0 else {},
     )  # fmt: skip
     run.begin()
     seconds = 120 if long else 12

@@ -27,7 +27,7 @@ def test_killing_children_and_supervisors_loses_no_job_and_leaves_no_process_beh
         if living := run.fleet.living():
             pid = run.nemesis.dice.choice(living)
             run.nemesis.note(f"killing supervisor {pid} and watching its children")
-            families.append(run.fleet.kill_family(pid))
+            families.append(run.fleet.kill_family(pid) or 0.0)
 
     run.nemesis.every(1.0, kill_a_child)
     run.nemesis.every(3.0, kill_a_supervisor)

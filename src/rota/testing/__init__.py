@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rota.testing.drained import Drained, Ran
     from rota.testing.kit import Kit
     from rota.testing.modes import inline, manual, real
-    from rota.testing.real import database
+    from rota.testing.real_kit import database
     from rota.testing.survival import assert_survives_crashes, assert_survives_crashes_sync
 
 __all__ = [
@@ -36,7 +36,7 @@ _HOMES = {
     "SimulatedCrash": "crash",
     "assert_survives_crashes": "survival",
     "assert_survives_crashes_sync": "survival",
-    "database": "real",
+    "database": "real_kit",
     "inline": "modes",
     "manual": "modes",
     "real": "modes",

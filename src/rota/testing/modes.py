@@ -14,7 +14,7 @@ from rota.testing.kit import PATIENCE, InlineKit, Kit
 if TYPE_CHECKING:
     from rota.app import Rota
     from rota.stores.contract import Store
-    from rota.testing.real import RealKit
+    from rota.testing.real_kit import RealKit
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def real(
     used as it is: it must hold no unfinished jobs, which the worker would run.
     `fresh` empties Rota's tables there first.
     """
-    from rota.testing.real import opened
+    from rota.testing.real_kit import opened
 
     with opened(app, url, fresh=fresh, slots=slots, timeout=timeout) as kit, stands_in(app, kit.front):
         yield kit

@@ -20,7 +20,7 @@ from rota.testing.crash import Point
 from rota.testing.kit import LIMIT, PATIENCE, Kit
 from rota.testing.modes import stands_in
 from rota.testing.patching import around, drivers, name_of
-from rota.testing.real import for_tests
+from rota.testing.real_kit import for_tests
 from rota.testing.running import Shift, waiting
 from rota.testing.tracing import Scope
 

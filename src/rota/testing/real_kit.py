@@ -6,7 +6,9 @@ import asyncio
 import contextvars
 import inspect
 import logging
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
@@ -37,6 +39,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("rota.testing")
 
+LAST_WAIT = 30.0
 LEFTOVERS = 1.0
 RENEWAL = 30.0
 """Seconds after which a worker that does not make room for the next one is a failure."""
@@ -93,7 +96,13 @@ class Background:
         """Stop the worker, close what it opened, and wait until the thread is gone."""
         if self._thread.is_alive():
             self.loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join()
+            self._thread.join(LAST_WAIT)
+        if self._thread.is_alive():
+            frame = sys._current_frames().get(self._thread.ident or 0)  # noqa: SLF001 - the documented way in
+            where = "".join(traceback.format_stack(frame)) if frame is not None else ""
+            raise StillRunning(
+                f"the worker of the test kit did not stop within {LAST_WAIT:g} s. It is here:\n{where}"
+            )
 
     def renew(self) -> None:
         """Let another worker take over, one that minds the trap that is set now; wait until it claims jobs."""
