@@ -24,7 +24,6 @@ PUBLIC = {
     "NotUnique",
     "PayloadInvalid",
     "PayloadTooLarge",
-    "Process",
     "ResultTimeout",
     "Retry",
     "RetryAfter",
@@ -39,7 +38,6 @@ PUBLIC = {
     "UnknownTask",
     "context",
     "current_job",
-    "every",
 }
 
 

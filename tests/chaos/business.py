@@ -75,9 +75,8 @@ async def by_async_alchemy_session() -> AsyncIterator[Any]:
 
 
 class Business:
-    def __init__(self, name: str, kind: str, count: int, end: str, seed: int = 0, hold: float = 0.03) -> None:
-        """`hold`: at most so many seconds pass between the enqueue and the end of its transaction."""
-        self._name, self._kind, self._count, self._end, self._hold = name, kind, count, end, hold
+    def __init__(self, name: str, kind: str, count: int, end: str, seed: int = 0) -> None:
+        self._name, self._kind, self._count, self._end = name, kind, count, end
         self._dice = random.Random(f"{seed}/{name}")
         self._journal = Journal(Path(os.environ["CHAOS_JOURNAL"]))
 
@@ -95,7 +94,7 @@ class Business:
             with connect() as tx:
                 tx.execute(self._order(key))
                 handle = reads_order.using(tx=tx).enqueue_sync(key)
-                time.sleep(self._dice.uniform(0.0, self._hold))
+                time.sleep(self._dice.uniform(0.0, 0.03))
                 commits = self._decided(key)
                 tx.commit() if commits else tx.rollback()
                 self._ended(key, handle, commits)
@@ -105,7 +104,7 @@ class Business:
             async with connect() as tx:
                 await tx.execute(self._order(key))
                 handle = await reads_order.using(tx=tx).enqueue(key)
-                await asyncio.sleep(self._dice.uniform(0.0, self._hold))
+                await asyncio.sleep(self._dice.uniform(0.0, 0.03))
                 commits = self._decided(key)
                 await (tx.commit() if commits else tx.rollback())
                 self._ended(key, handle, commits)

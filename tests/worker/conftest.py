@@ -20,8 +20,7 @@ async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
         return
     from rota.stores.postgres import PostgresStore
 
-    url, listen_url = (request.getfixturevalue(name) for name in ("fresh_database", "listen_url"))
-    store = PostgresStore(url, listen_url=listen_url)
+    store = PostgresStore(request.getfixturevalue("fresh_database"))
     stage = Stage(store)
     yield stage
     await stage.close()

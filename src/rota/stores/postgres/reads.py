@@ -11,7 +11,6 @@ from uuid import UUID
 from rota._core.actions import Audit
 from rota._core.job import Job, State
 from rota._core.retry import Retry
-from rota._core.rules import TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Attempt, Count, JobFilter
 from rota.stores.postgres.rows import stored, uuids
@@ -50,9 +49,8 @@ class Reads:
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         return [Attempt._make(row) for row in await self._rows("attempts", {"id": job_id})]
 
-    async def audit(self, job_id: UUID | None, about: str | None, limit: int) -> list[Audit]:
-        asked = {"id": job_id, "about": about, "limit": limit}
-        return [Audit._make(row) for row in await self._rows("audit_trail", asked)]
+    async def audit(self, job_id: UUID | None, limit: int) -> list[Audit]:
+        return [Audit._make(row) for row in await self._rows("audit_trail", {"id": job_id, "limit": limit})]
 
     async def counts(self) -> list[Count]:
         rows = await self._rows("counts", {"cap": COUNT_CAP})
@@ -60,14 +58,7 @@ class Reads:
 
     async def tasks(self) -> list[TaskSpec]:
         return [
-            TaskSpec._make(
-                (
-                    *row[:3],
-                    Retry.from_json(json.loads(row[3])),
-                    *row[4:10],
-                    TaskRules.from_json(json.loads(row[10])),
-                )
-            )
+            TaskSpec(row[0], row[1], row[2], Retry.from_json(json.loads(row[3])), *row[4:])
             for row in await self._rows("tasks", {})
         ]
 

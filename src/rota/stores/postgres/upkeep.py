@@ -43,9 +43,7 @@ class Upkeep:
         await self._batches("tidy_attempts", min(retention.finished, retention.dead_after_review))
         keys = await self._batches("tidy_keys", 0.0)
         sessions = await self._count("tidy_sessions", {"keep": retention.sessions})
-        await self._count("tidy_suspects", {"keep": retention.finished})
-        ticks = await self._count("schedule_tidy", {"keep": retention.ticks, "kept": retention.ticks_kept})
-        return Tidied(days, dead, keys, sessions, ticks)
+        return Tidied(days, dead, keys, sessions)
 
     async def _drop_alone(self, guard: Connection, keep: float) -> int:
         """Drop days unless another janitor does. Detaching cannot run inside the transaction that keeps others away."""
@@ -105,7 +103,6 @@ class Upkeep:
                 "gate_path": task.gate_path,
                 "category": task.category,
                 "code_version": task.code_version,
-                "rules": task.rules.as_json(),
             }
             for task in tasks
         ]

@@ -1,4 +1,3 @@
 -- Every published task. Reads tasks, a small table, by its key.
-SELECT name, queue, priority, retry::text, timeout, payload_version, schema::text, gate_path, category, code_version,
-    rules::text
+SELECT name, queue, priority, retry::text, timeout, payload_version, schema::text, gate_path, category, code_version
 FROM rota.tasks ORDER BY name
