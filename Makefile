@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
+SEEDS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test lint types docs bench chaos requirements format system clean
@@ -38,6 +39,9 @@ test: lint types system ## everything: all tests, documentation and a small chao
 	@# system has fetched a second server if it may, and has named it if not.
 	@if [ "$${CI:-}" = true ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then set -x; \
 	ROTA_TEST_POSTGRES=system $(BIN)/python -m pytest tests/conformance tests/stores/postgres; fi
+	@# The contract again, with a pooler in transaction mode between every test and its server.
+	@if [ "$${CI:-}" = true ] || command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ]; then set -x; \
+	ROTA_TEST_POOLER=pgbouncer $(BIN)/python -m pytest tests/conformance; fi
 
 docs: $(INSTALLED) ## run every example of README.md and docs/
 	$(BIN)/python -m pytest tests/docs $(ARGS)
@@ -46,8 +50,8 @@ bench: $(INSTALLED) system ## measure Rota beside its peers, in one run
 	$(BIN)/python benchmarks/run.py $(ARGS)
 	$(BIN)/python scripts/readme_bench.py
 
-chaos: $(INSTALLED) system ## hurt processes and servers for long, with random seeds
-	CHAOS_LONG=$${CHAOS_LONG:-1} CHAOS_SEEDS=$${CHAOS_SEEDS:-3} $(BIN)/python -m pytest tests/chaos -m chaos --timeout=3600 $(ARGS)
+chaos: $(INSTALLED) system ## hurt processes and servers for long; SEEDS=20 for more chance, ARGS="-k mixed" for a part
+	$(BIN)/python -m pytest tests/chaos -m chaos --long --seeds $(SEEDS) --timeout=3600 -rP $(ARGS)
 
 requirements: $(INSTALLED) ## which requirements are proven by which tests; rewrites the table in docs/requirements.md
 	$(BIN)/python scripts/requirements.py --write

@@ -13,6 +13,10 @@ pooler_found() { # Debian keeps it where only root looks
     command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ]
 }
 
+shim_found() { # a library, beside the others of the machine's architecture
+    ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1
+}
+
 want() { # want NAME-OF-CHECK "what it is for" PACKAGE...
     check=$1 purpose=$2
     shift 2
@@ -28,6 +32,8 @@ want() { # want NAME-OF-CHECK "what it is for" PACKAGE...
 want server_found "a second PostgreSQL server for the tests" postgresql-15 postgresql
 # Many servers stand behind a pooler, which changes what a connection may do.
 want pooler_found "a pooler in front of a server for the tests" pgbouncer
+# Workers must not mind that their machine's clock is wrong.
+want shim_found "wrong clocks for the chaos tests" faketime
 
 if [ "$missing" = 1 ] && [ "${CI:-}" = true ]; then
     echo "this is CI: what is missing above is a failure." >&2

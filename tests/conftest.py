@@ -26,14 +26,35 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL server that lives as long as the test run: embedded, or as servers.py says."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A PostgreSQL server that lives as long as the test run: embedded, or as servers.py says."""
     from rota.stores.postgres.embedded import EmbeddedServer
 
     wanted = servers.chosen()
-    server = servers.Server(wanted) if wanted else EmbeddedServer(Path(tmp_path_factory.mktemp("cluster")))
-    yield server.start()
+    own = wanted or servers.pooled()  # a pooler needs a port
+    server = servers.Server(wanted) if own else EmbeddedServer(Path(tmp_path_factory.mktemp("cluster")))
+    server.start()
+    yield server
     server.destroy()
+
+
+@pytest.fixture(scope="session")
+def cluster(server: object) -> str:
+    """Its address."""
+    return server.start() if not isinstance(server, servers.Server) else server.url  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def pooler_before(server: object) -> Iterator[servers.Pooler | None]:
+    """The pooler between every test and that server, in a run that asks for one."""
+    if not servers.pooled():
+        yield None
+        return
+    assert isinstance(server, servers.Server)
+    pooler = servers.Pooler(server, size=8)
+    pooler.start()
+    yield pooler
+    pooler.stop()
 
 
 @pytest.fixture(scope="session")
@@ -75,8 +96,8 @@ def template(cluster: str, administrator: psycopg.Connection) -> str:
 
 
 @pytest.fixture
-def fresh_database(cluster: str, administrator: psycopg.Connection, template: str) -> Iterator[str]:
-    """The address of an empty, migrated database of the test's own."""
+def direct_database(cluster: str, administrator: psycopg.Connection, template: str) -> Iterator[str]:
+    """The server's own address of an empty, migrated database of the test's own."""
     name = f"test_{uuid4().hex[:12]}"
     copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
     administrator.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
@@ -84,8 +105,20 @@ def fresh_database(cluster: str, administrator: psycopg.Connection, template: st
     administrator.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-# A run on another server is about that server.
-@pytest.fixture(params=["postgres"] if servers.chosen() else ["memory", "postgres"])
+@pytest.fixture
+def fresh_database(direct_database: str, pooler_before: servers.Pooler | None) -> str:
+    """The same, as a user of it is told: by way of the pooler, if this run has one."""
+    return direct_database if pooler_before is None else pooler_before.before(direct_database)
+
+
+@pytest.fixture
+def listen_url(direct_database: str, pooler_before: servers.Pooler | None) -> str | None:
+    """Where hints can be heard, if that is another address: a pooler in transaction mode keeps them to itself."""
+    return None if pooler_before is None else direct_database
+
+
+# A run on another server, or behind a pooler, is about that.
+@pytest.fixture(params=["postgres"] if servers.chosen() or servers.pooled() else ["memory", "postgres"])
 async def store(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Store]:
     """Each store in turn, empty, moved by `clock`."""
     if request.param == "memory":
@@ -93,7 +126,8 @@ async def store(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[S
         return
     from rota.stores.postgres import PostgresStore
 
-    store = PostgresStore(request.getfixturevalue("fresh_database"), clock=clock)
+    url, listen_url = (request.getfixturevalue(name) for name in ("fresh_database", "listen_url"))
+    store = PostgresStore(url, clock=clock, listen_url=listen_url)
     yield store
     await store.close()
 

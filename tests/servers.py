@@ -2,6 +2,7 @@
 
 `ROTA_TEST_POSTGRES` chooses the programs for a whole run: a major version (15), a directory that holds
 `bin/postgres`, or `system`, the oldest that Debian's packages have put on this machine.
+`ROTA_TEST_POOLER=pgbouncer` puts a PgBouncer in transaction mode between every test and its server.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import psycopg
 
 from rota.stores.postgres.embedded.account import Account, account_for, am_root, give
 from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
@@ -30,6 +34,33 @@ SETTINGS = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
 }
+
+
+POOLER = """
+[databases]
+* = host=127.0.0.1 port={server}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {home}/users
+admin_users = rota
+pool_mode = {mode}
+default_pool_size = {size}
+min_pool_size = 0
+max_client_conn = 1000
+logfile = {home}/log
+{more}
+"""
+
+
+def pooled() -> bool:
+    """Whether ROTA_TEST_POOLER puts a pooler before the server of this run."""
+    asked = os.environ.get("ROTA_TEST_POOLER") or None
+    assert asked in (None, "pgbouncer"), f"ROTA_TEST_POOLER={asked}; only pgbouncer is known"
+    return asked is not None
 
 
 def chosen() -> str | None:
@@ -116,6 +147,55 @@ class Server:
             said = printed.read()
         assert done.returncode == 0, f"{program} {words} failed: {said}"
         return said
+
+
+class Pooler:
+    """A PgBouncer in front of a server, in any of its modes, with `size` server connections for each database."""
+
+    def __init__(self, server: Server, *, mode: str = "transaction", size: int = 3, more: str = "") -> None:
+        self.server = server
+        self.port = free_port()
+        self.home = server.own_directory(f"pooler-{self.port}")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._file = self.home / "pooler.ini"
+        self._file.write_text(
+            POOLER.format(server=server.port, port=self.port, home=self.home, mode=mode, size=size, more=more)
+        )
+        self._file.chmod(0o644)
+        users = self.home / "users"
+        users.write_text("".join(f'"{user}" ""\n' for user in ("rota", "clerk")))
+        users.chmod(0o644)
+
+    def start(self) -> str:
+        """Start, wait until it answers, and say where it is."""
+        program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+        assert program, "pgbouncer is missing. On Debian: apt-get install pgbouncer (scripts/system.sh does)"
+        self._process = subprocess.Popen(
+            [program, "-q", self._file], cwd="/", **as_account(self.server.account)
+        )
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                psycopg.connect(self.url("pgbouncer"), connect_timeout=2).close()
+                return self.url("postgres")
+            except psycopg.OperationalError:
+                log = self.home / "log"
+                said = log.read_text() if log.exists() else "it said nothing"
+                assert self._process.poll() is None, said
+                assert time.monotonic() < deadline, said
+                time.sleep(0.02)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://rota@127.0.0.1:{self.port}/{database}"
+
+    def before(self, url: str) -> str:
+        """The same database as at this address of the server, by way of the pooler."""
+        return self.url(urlsplit(url).path.removeprefix("/"))
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
 
 
 def as_account(account: Account | None) -> dict[str, object]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rota._core.failure import ErrorClass
     from rota._core.job import Job, State
+    from rota._core.process import Process
     from rota._core.retry import Retry
     from rota.app import Rota
     from rota.current import context, current_job
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     )
     from rota.handle import Handle
     from rota.options import Unique
+    from rota.schedule import every
     from rota.task import Task
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "NotUnique",
     "PayloadInvalid",
     "PayloadTooLarge",
+    "Process",
     "ResultTimeout",
     "Retry",
     "RetryAfter",
@@ -59,12 +62,14 @@ __all__ = [
     "UnknownTask",
     "context",
     "current_job",
+    "every",
 ]
 
 _HOMES = {
     "ErrorClass": "rota._core.failure",
     "Handle": "rota.handle",
     "Job": "rota._core.job",
+    "Process": "rota._core.process",
     "Retry": "rota._core.retry",
     "Rota": "rota.app",
     "State": "rota._core.job",
@@ -72,6 +77,7 @@ _HOMES = {
     "Unique": "rota.options",
     "context": "rota.current",
     "current_job": "rota.current",
+    "every": "rota.schedule",
 }
 
 

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from rota._core.alert import Alert
     from rota._core.durations import Duration
+    from rota._core.process import Process
     from rota._core.retry import Retry
     from rota.config import Settings
     from rota.options import Options, Rule, Unique
+    from rota.schedule import Schedule, Scheduling, When
     from rota.stores.contract import Store
 
 P = ParamSpec("P")
@@ -64,7 +67,12 @@ class Rota:
     """
 
     def __init__(
-        self, url: str | None = None, *, settings: Settings | None = None, store: Store | None = None
+        self,
+        url: str | None = None,
+        *,
+        settings: Settings | None = None,
+        store: Store | None = None,
+        code_version: str | None = None,
     ) -> None:
         self._url = url
         self._settings = settings
@@ -72,9 +80,13 @@ class Rota:
         self._entered = 0
         self._opening = threading.Lock()
         self.tasks: dict[str, Task[..., Any]] = {}
+        self.schedules: dict[str, Schedule] = {}
         self.resources: list[Resource[Any]] = []
         """In the order in which workers open them."""
         self.middleware = MiddlewareList()
+        self.code_version = code_version
+        self.alerts: list[Callable[[Alert], Any]] = []
+        """What is called when something needs a person, such as a task that is parked."""
 
     @property
     def settings(self) -> Settings:
@@ -119,7 +131,7 @@ class Rota:
         payload_version: str = "1.0",
         category: str | None = None,
         tags: Iterable[str] = (),
-        executor: Literal["aio", "thread"] | None = None,
+        executor: Literal["aio", "thread", "process"] | Process | None = None,
     ) -> TaskDecorator: ...
 
     def task(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -144,6 +156,57 @@ class Rota:
             refuse_twin(self.tasks[task.name], task)
         self.tasks[task.name] = task
         return task
+
+    def schedule(
+        self,
+        when: When,
+        /,
+        *,
+        name: str | None = None,
+        tz: str = "UTC",
+        jitter: Duration = 0,
+        overlap: Literal["skip", "allow"] | None = None,
+        misfire: Literal["skip", "last", "all"] = "last",
+        cap: int = 100,
+        grace: Duration = "1m",
+        windows: Iterable[str] = (),
+    ) -> Scheduling:
+        """Run a task by itself: `@app.schedule("30 2 * * *", tz="Europe/Berlin")` over it, or `every("5m")`.
+
+        With arguments: `app.schedule("0 6 * * MON", name="report-eu")(report, region="eu")`.
+        `overlap` says what a tick does while the last one's job is unfinished,
+        `misfire` what becomes of ticks that nobody took within `grace`.
+        """
+        from rota.schedule import Scheduling, declared
+
+        caller = sys._getframe(1)  # noqa: SLF001 - two schedules of one name are told apart by their place
+        given = declared(
+            when,
+            name=name,
+            tz=tz,
+            jitter=jitter,
+            overlap=overlap,
+            misfire=misfire,
+            cap=cap,
+            grace=grace,
+            windows=windows,
+        )
+        place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+        return Scheduling(
+            lambda fn: self._register(fn, {}, caller.f_locals), self._add_schedule, given, place
+        )
+
+    def _add_schedule(self, schedule: Schedule) -> None:
+        from rota.schedule import refuse_twin
+
+        if schedule.name in self.schedules:
+            refuse_twin(self.schedules[schedule.name], schedule)
+        self.schedules[schedule.name] = schedule
+
+    def alert(self, hear: Callable[[Alert], T], /) -> Callable[[Alert], T]:
+        """Call this function, async or not, in the worker that finds something a person should know: `@app.alert`."""
+        self.alerts.append(hear)
+        return hear
 
     @overload
     def resource(self, make: Callable[[], AsyncIterator[T]], /) -> Resource[T]: ...

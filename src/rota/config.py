@@ -44,6 +44,14 @@ def _duration(value: object) -> object:
     return seconds(value, "it")  # type: ignore[arg-type]
 
 
+def _size(value: object) -> object:
+    """Bytes, also written `512MB` or `2GiB`; a thousand and 1,024 are the same here."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(value).lower())
+    if found is None:
+        raise ValueError("it is not a size; write it like 512MB or 2GB")
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+
+
 Seconds = Annotated[float, BeforeValidator(_duration)]
 Interval = Annotated[Seconds, Field(gt=0)]
 Bytes = Annotated[int, Field(gt=0)]
@@ -82,12 +90,30 @@ class Settings(BaseSettings):
     """How often it asks where wake-ups work."""
     grace: Seconds = 25.0
     """How long running jobs may go on after a stop."""
+    code_version: str | None = None
+    """Which code workers run, such as a commit; without it, a hash of the files that define tasks."""
+    crash_limit: Annotated[int, Field(ge=0)] = 5
+    """So many jobs of one task that kill their process within an hour park the task; 0: never."""
     stall: Seconds = 1.0
     """How long an event loop may stand still before it is said."""
+    stop_grace: Seconds = 5.0
+    """How long a handler that was told to stop (timeout, cancel) is waited for."""
+    processes: Annotated[int, Field(ge=0, le=256)] = 1
+    """Child processes of `rota worker`; 0: jobs run in the command's own process, without a supervisor."""
+    max_jobs: Annotated[int, Field(gt=0)] | None = None
+    """After about so many jobs a child is replaced."""
+    max_rss: Annotated[Bytes, BeforeValidator(_size)] | None = None
+    """With more memory than this a child is replaced."""
+    health_port: Annotated[str, BeforeValidator(str)] | None = None
+    """Where `rota worker` answers probes: a port of this machine, or host:port."""
     payload_warn: Bytes = WARN_BYTES
     payload_limit: Bytes = LIMIT_BYTES
     result_limit: Bytes = LIMIT_BYTES
     log_format: Literal["auto", "text", "json"] = "auto"
+    schedules: bool = True
+    """Whether workers turn the ticks of schedules into jobs."""
+    maintenance: Annotated[tuple[str, ...], NoDecode] = ()
+    """Windows in which no schedule ticks: `0 1 * * SUN for 2h`."""
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
@@ -96,7 +122,8 @@ class Settings(BaseSettings):
         """Read all sources; `given` (arguments, flags) wins, and None means not given."""
         token = _notes.set({})
         try:
-            return cls(**{name: value for name, value in given.items() if value is not None})
+            said = {name: value for name, value in given.items() if value is not None}
+            return cls(**(_handed | said))
         except ValidationError as error:
             raise ConfigError(_explain(error, _notes.get())) from error
         finally:
@@ -119,6 +146,15 @@ class Settings(BaseSettings):
             _Noted(settings_cls, lambda: _neighbour()[0], lambda _: _neighbour()[1]),
         )
 
+    @field_validator("listen_url")
+    @classmethod
+    def _read_listen_url(cls, value: str | None) -> str | None:
+        if value is None or value.lower().startswith(
+            ("postgresql:", "postgresql+", "postgres:", "postgres+")
+        ):
+            return None if value is None else checked_url(value)
+        raise ValueError("it is not an address of PostgreSQL; write postgresql://user:password@host/database")
+
     @field_validator("lanes", mode="before")
     @classmethod
     def _read_lanes(cls, value: object) -> object:
@@ -130,6 +166,13 @@ class Settings(BaseSettings):
         return {
             name.strip(): int(text) if (text := slots.strip()).isdigit() else text for name, _, slots in pairs
         }
+
+    @field_validator("maintenance", mode="before")
+    @classmethod
+    def _read_maintenance(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(text.strip() for text in value.split(";") if text.strip())
 
     @model_validator(mode="after")
     def _fits_together(self) -> Settings:
@@ -158,6 +201,10 @@ class Settings(BaseSettings):
             self._origins["lanes"] = f"{self.origin('lanes')}, {variable}"
             if int(given) == 0:
                 del self.lanes[lane]
+
+    def handed(self) -> dict[str, Any]:
+        """What is not a default, as plain values, for a child process that has no environment to read."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name in self._origins}
 
     def origin(self, name: str) -> str:
         """Where a value comes from: `argument`, `ROTA_…`, a file, a neighbour's variable, or `default`."""
@@ -189,6 +236,8 @@ class Settings(BaseSettings):
             text = masked(value) if isinstance(value, str) else "" if value is None else str(value)
             if isinstance(value, dict):
                 text = ",".join(f"{lane}={slots}" for lane, slots in value.items())
+            elif isinstance(value, tuple):
+                text = "; ".join(value)
             rows.append(Shown(name, text, self.origin(name)))
         return rows
 
@@ -196,6 +245,14 @@ class Settings(BaseSettings):
         return f"Settings({', '.join(f'{row.name}={row.value!r}' for row in self.shown() if row.origin != 'default')})"
 
     __str__ = __repr__
+
+
+_handed: dict[str, Any] = {}
+
+
+def hand_over(values: Mapping[str, Any]) -> None:
+    """Take these as given wherever settings are loaded in this process: what its parent's `handed()` said."""
+    _handed.update(values)
 
 
 _notes: ContextVar[dict[str, str]] = ContextVar("rota_settings_origins", default={})  # noqa: B039 - replaced by load()

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from rota._core.effects import effect_key
 from rota._core.ids import public_id
 from rota._core.job import Job
 from rota.errors import Cancel, NotInJob
@@ -121,6 +122,28 @@ class RunningJob:
     def fence(self) -> int:
         """A number that grows with every attempt: pass it to outside systems that can refuse older ones."""
         return self.job.fence
+
+    @property
+    def effect_key(self) -> str:
+        """The idempotency key for what this job does outside: the same at every attempt and when it is reprocessed.
+
+        36 characters, a UUID. For a job with several effects, `effect_key_for()` gives each its own.
+        """
+        return effect_key(self.job)
+
+    def effect_key_for(self, part: str) -> str:
+        """The key of one of several effects, such as `effect_key_for("charge")`; a UUID as stable as `effect_key`."""
+        return effect_key(self.job, part)
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule that made this job, if one did."""
+        return self.job.schedule
+
+    @property
+    def tick(self) -> datetime | None:
+        """The time for which its schedule made this job. Work by it, not by the clock, and a backfill is right."""
+        return self.job.tick
 
     def stop_if_cancelled(self) -> None:
         """End this attempt as cancelled if somebody asked for that; for handlers that run in threads."""

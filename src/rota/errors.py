@@ -14,7 +14,8 @@
     │   ├── PayloadInvalid        the arguments do not fit the task, or are not storable JSON
     │   ├── PayloadTooLarge       more JSON than the limit
     │   ├── KeyConflict           the idempotency key belongs to a job with other arguments
-    │   └── NotUnique             a job with this unique key exists, and the policy is reject
+    │   ├── NotUnique             a job with this unique key exists, and the policy is reject
+    │   └── TransactionUnusable   what was given as tx= cannot carry a job
     ├── JobError                  about one stored job
     │   ├── JobNotFound
     │   ├── JobChanged            somebody else changed it first
@@ -23,6 +24,10 @@
     │   ├── JobCancelled          awaited, and it was cancelled
     │   └── ResultTimeout         awaited, and not finished in time
     ├── TaskError                 a task that cannot be defined so
+    ├── TaskNotParked             to be released, and not parked
+    ├── ScheduleError             a schedule that cannot be declared, changed or run so
+    │   ├── ScheduleNotFound
+    │   └── ScheduleChanged       somebody else changed it first
     └── NotInJob                  current_job() or a resource was asked for outside a running job
 
     Outcome (what a handler raises to end its attempt; none of them is an error)
@@ -149,6 +154,10 @@ class NotUnique(EnqueueError):
         )
 
 
+class TransactionUnusable(EnqueueError):
+    """What was given as tx= cannot carry a job. Nothing was stored, and your transaction is as it was."""
+
+
 class JobError(RotaError):
     """About one stored job."""
 
@@ -210,6 +219,44 @@ class ResultTimeout(JobError, TimeoutError):
 
 class TaskError(RotaError, TypeError):
     """A task that cannot be defined or used so."""
+
+
+class ScheduleError(RotaError, ValueError):
+    """A schedule that cannot be declared, changed or run so."""
+
+
+class ScheduleNotFound(ScheduleError, LookupError):
+    """No schedule has this name."""
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        close = get_close_matches(name, known, n=1)
+        super().__init__(
+            f"no schedule is named {name!r}"
+            + (f"; did you mean {close[0]!r}?" if close else f" ({len(known)} others are there).")
+            + " `rota schedules list` shows them; a worker makes those of its code known when it starts."
+        )
+
+
+class ScheduleChanged(ScheduleError):
+    """Somebody else changed the schedule between reading and writing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"schedule {name!r} was changed by somebody else meanwhile. Look at it again, then repeat."
+        )
+
+
+class TaskNotParked(RotaError, LookupError):
+    """A task is to be released, and is not parked."""
+
+    def __init__(self, name: str, parked: Collection[str]) -> None:
+        close = get_close_matches(name, parked, n=1)
+        which = f"parked are {', '.join(sorted(parked))}" if parked else "no task is parked"
+        super().__init__(
+            f"the task {name!r} is not parked"
+            + (f"; did you mean {close[0]!r}? " if close else f"; {which}. ")
+            + "`rota tasks list` shows every task."
+        )
 
 
 class NotInJob(RotaError, LookupError):

@@ -13,10 +13,9 @@ from rota._core.durations import Duration, seconds
 from rota._core.ids import parse_id
 from rota._core.job import OnDuplicate, Scope
 from rota._core.priority import checked
+from rota._core.rules import TEXT_LIMIT
 from rota.errors import TaskError
 
-TEXT_LIMIT = 1000
-"""UTF-8 bytes that a name, key or tag may have: stores keep them in indexes."""
 ATTEMPTS_LIMIT = 32_767
 
 Rule: TypeAlias = "str | Callable[..., str | None]"

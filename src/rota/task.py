@@ -18,7 +18,9 @@ from rota._core.durations import Duration, seconds
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, Job, NewJob
 from rota._core.payload import plain, problem
 from rota._core.priority import checked
+from rota._core.process import Process, executor_of
 from rota._core.retry import Retry
+from rota._core.rules import KeyRule, TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.current import NOTHING, inherited
 from rota.enqueueing import Verbs
@@ -33,8 +35,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NOBODY = UUID(int=0)
-_EXECUTORS = {"aio": True, "thread": False}
-"""Where a handler runs, and whether it must be async for that."""
 
 
 class PayloadWarning(UserWarning):
@@ -62,7 +62,7 @@ class Task(Verbs[P, R]):
         payload_version: str = "1.0",
         category: str | None = None,
         tags: Iterable[str] = (),
-        executor: Literal["aio", "thread"] | None = None,
+        executor: Literal["aio", "thread", "process"] | Process | None = None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(self, {})
@@ -77,10 +77,10 @@ class Task(Verbs[P, R]):
         self.payload_version = options.name("payload_version", payload_version)
         self.category = None if category is None else options.name("category", category)
         self.tags = options.tags(tags)
-        self.executor = _checked_executor(self.name, executor, is_async=self.is_async)
+        self.executor, self.process = executor_of(self.name, fn, executor, is_async=self.is_async)
         self._names = names
         self._parameters = _checked_parameters(self.name, fn)
-        self._serial_by = serial
+        self._key_by, self._serial_by = key, serial
         self._unique = unique if isinstance(unique, Unique) or unique is None else Unique(unique)
         by = {"key": key, "unique": None if self._unique is None else self._unique.key, "serial": serial}
         self._rules = {
@@ -271,7 +271,27 @@ class Task(Verbs[P, R]):
             schema_json=json.dumps(self._shape.schema()),
             gate_path=self._serial_by if isinstance(self._serial_by, str) else None,
             category=self.category,
+            rules=self._rules_as_data(),
         )
+
+    def _rules_as_data(self) -> TaskRules:
+        """The decorator's words on keys and tags, for those who enqueue without this code."""
+        unique = None if self._unique is None else self._unique.key
+        by = {"key": self._key_by, "unique": unique, "serial": self._serial_by}
+        found: dict[str, Any] = {
+            option: self._rule_as_data(rule) for option, rule in by.items() if rule is not None
+        }
+        if self._unique is not None:
+            found |= {
+                name: value for name, value in self._unique.terms("any").items() if name != "unique_key"
+            }
+        return TaskRules(**found, tags=self.tags)
+
+    def _rule_as_data(self, rule: Rule) -> KeyRule:
+        if not isinstance(rule, str):
+            return KeyRule(None)
+        required = self._parameters[rule].default is inspect.Parameter.empty
+        return KeyRule(rule, None if required else self._by_parameter(rule, {}))
 
     @functools.cached_property
     def _hints(self) -> dict[str, Any]:
@@ -362,16 +382,3 @@ def _checked_parameters(task: str, fn: Callable[..., Any]) -> dict[str, inspect.
                 f"Use one parameter that is a list: {parameter.name}: list[...]."
             )
     return parameters
-
-
-def _checked_executor(task: str, executor: str | None, *, is_async: bool) -> str | None:
-    if executor is None:
-        return None
-    if executor not in _EXECUTORS:
-        raise TaskError(
-            f"task {task!r}: executor={executor!r} is not known. Use one of {', '.join(_EXECUTORS)}, or none."
-        )
-    if _EXECUTORS[executor] is not is_async:
-        needed = "async def" if _EXECUTORS[executor] else "def"
-        raise TaskError(f"task {task!r}: executor={executor!r} needs a function made with `{needed}`.")
-    return executor

@@ -24,6 +24,7 @@ PUBLIC = {
     "NotUnique",
     "PayloadInvalid",
     "PayloadTooLarge",
+    "Process",
     "ResultTimeout",
     "Retry",
     "RetryAfter",
@@ -38,6 +39,7 @@ PUBLIC = {
     "UnknownTask",
     "context",
     "current_job",
+    "every",
 }
 
 

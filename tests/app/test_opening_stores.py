@@ -211,3 +211,11 @@ async def test_an_app_watches_the_store_it_opens():
 
     assert type(app.store).__name__ == "_Observed"
     assert app.store is app.store
+
+
+def test_the_address_to_listen_at_reaches_the_store():
+    settings = Settings.load(url="postgresql://pooler/db", listen_url="postgresql://direct/db")
+
+    store = open_store(None, settings)
+
+    assert (store.url, store._listen_url) == ("postgresql://pooler/db", "postgresql://direct/db")

@@ -75,8 +75,9 @@ async def by_async_alchemy_session() -> AsyncIterator[Any]:
 
 
 class Business:
-    def __init__(self, name: str, kind: str, count: int, end: str, seed: int = 0) -> None:
-        self._name, self._kind, self._count, self._end = name, kind, count, end
+    def __init__(self, name: str, kind: str, count: int, end: str, seed: int = 0, hold: float = 0.03) -> None:
+        """`hold`: at most so many seconds pass between the enqueue and the end of its transaction."""
+        self._name, self._kind, self._count, self._end, self._hold = name, kind, count, end, hold
         self._dice = random.Random(f"{seed}/{name}")
         self._journal = Journal(Path(os.environ["CHAOS_JOURNAL"]))
 
@@ -94,7 +95,7 @@ class Business:
             with connect() as tx:
                 tx.execute(self._order(key))
                 handle = reads_order.using(tx=tx).enqueue_sync(key)
-                time.sleep(self._dice.uniform(0.0, 0.03))
+                time.sleep(self._dice.uniform(0.0, self._hold))
                 commits = self._decided(key)
                 tx.commit() if commits else tx.rollback()
                 self._ended(key, handle, commits)
@@ -104,7 +105,7 @@ class Business:
             async with connect() as tx:
                 await tx.execute(self._order(key))
                 handle = await reads_order.using(tx=tx).enqueue(key)
-                await asyncio.sleep(self._dice.uniform(0.0, 0.03))
+                await asyncio.sleep(self._dice.uniform(0.0, self._hold))
                 commits = self._decided(key)
                 await (tx.commit() if commits else tx.rollback())
                 self._ended(key, handle, commits)

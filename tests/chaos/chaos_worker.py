@@ -2,7 +2,7 @@
 
 CHAOS_RECKLESS=1 takes its self-fencing away: it goes on writing after its
 lease, as a worker with a bug would. Then only the fence in the store protects.
-CHAOS_CROWD=n runs n workers in this one process.
+CHAOS_CROWD=n runs n workers in this one process. CHAOS_FAIL arms failpoints.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ async def crowd(size: int, slots: int) -> int:
 
 def main() -> int:
     slots = int(os.environ["CHAOS_SLOTS"])
+    if told := os.environ.get("CHAOS_FAIL"):
+        from chaos.failpoints import armed
+
+        app._store = armed(app.store, told)
     if "CHAOS_CROWD" in os.environ:
         return asyncio.run(crowd(int(os.environ["CHAOS_CROWD"]), slots))
     return run(app, lanes={"general": slots})

@@ -13,6 +13,10 @@ from typing import NamedTuple
 from chaos.effects import Effect
 from chaos.evidence import Evidence
 from chaos.facts import Row
+from chaos.reduction import shortest
+
+REDUCED = 20
+"""So many of the violations are reduced, those with the shortest histories, to find the shortest of all."""
 
 
 class Violation(NamedTuple):
@@ -74,7 +78,7 @@ def fencing(seen: Evidence) -> Iterator[Violation]:
             yield Violation(
                 "I3", job.key, f"an attempt of fence {tried.fence}, the job has version {job.version}"
             )
-        elif tried.error_class != "lost" and (run is None or run.how in (None, "returned")):
+        elif tried.error_class not in ("lost", "crash") and (run is None or run.how in (None, "returned")):
             yield Violation(
                 "I3", job.key, f"stored as failed ({tried.error_class}), but its handler did not fail"
             )
@@ -93,11 +97,15 @@ def overlap(seen: Evidence) -> Iterator[Violation]:
 
 
 def attempts(seen: Evidence) -> Iterator[Violation]:
-    """Attempt numbers are 1 to n without gaps, at most as many as allowed, and every start is accounted for."""
+    """Attempt numbers are 1 to n without gaps, at most as many as allowed, and every start is accounted for.
+
+    A suspect gets the attempt back that it lost among others.
+    """
     tried = {job: list(found) for job, found in groupby(seen.tables.tried, key=lambda tried: tried.job)}
     for row in completed(seen):
         numbers = [attempt.attempt for attempt in tried.get(row.job, [])]
-        if [*numbers, row.attempt] != list(range(1, len(numbers) + 2)):
+        counted = [attempt.attempt for attempt in tried.get(row.job, []) if attempt.outcome != "suspect"]
+        if [*counted, row.attempt] != list(range(1, len(counted) + 2)):
             yield Violation("I5", row.key, f"attempts {numbers}, then {row.attempt}: not 1 to n")
         if row.attempt > row.max_attempts:
             yield Violation("I5", row.key, f"{row.attempt} attempts, {row.max_attempts} allowed")
@@ -126,7 +134,7 @@ def uniqueness(seen: Evidence) -> Iterator[Violation]:
 
 
 def duplicates(seen: Evidence) -> Iterator[Violation]:
-    """Every start but the last has a reason: we killed or froze its process, or its handler failed."""
+    """Every start but the last has a reason: we killed, froze or cut off its process, or its handler failed."""
     last = {row.job: row.version - 1 for row in seen.tables.rows if row.terminal}
     for job, runs in seen.runs.items():
         for run in runs:
@@ -174,11 +182,24 @@ def report(seen: Evidence, violations: list[Violation]) -> str:
     counts = Counter(violation.invariant for violation in violations)
     lines = [", ".join(f"{name}: {count}" for name, count in sorted(counts.items())) or "nothing is wrong"]
     lines += [f"{v.invariant} {v.key or ''} {v.what}" for v in violations[:10]]
-    stories = [(v, seen.history(v.key)) for v in violations if v.key is not None]
+    about_jobs = [violation for violation in violations if violation.key is not None]
+    about_jobs.sort(key=lambda violation: len(seen.history(violation.key or "")))
+    stories = [(v, _story(shortest(seen, v, check), v)) for v in about_jobs[:REDUCED]]
     if stories:
         violation, story = min(stories, key=lambda told: len(told[1]))
-        lines += ["", f"the shortest history, of {violation.key} ({violation.invariant}):", *story]
+        lines += [
+            "",
+            f"the shortest history, of {violation.key} ({violation.invariant} {violation.what}):",
+            *story,
+        ]
     return "\n".join(lines)
+
+
+def _story(part: Evidence, violation: Violation) -> list[str]:
+    """The history of the job that a violation is about, and then of others that have a part in it."""
+    keys = dict.fromkeys([violation.key or "", *(effect.key for effect in part.effects)])
+    first, *others = keys
+    return [*part.history(first), *(f"{key}: {line}" for key in others for line in part.history(key))]
 
 
 def completed(seen: Evidence) -> list[Row]:
@@ -195,6 +216,8 @@ def _explained(seen: Evidence, run: Effect) -> bool:
     tried = seen.tried.get((run.job, run.fence))
     if tried is None:
         return seen.stopped(run)  # handed back by a worker that was told to stop
+    if tried.error_class == "crash":
+        return seen.killed(run)
     if tried.error_class != "lost":
         return run.how not in (None, "returned")
-    return seen.killed(run) or seen.frozen(run, tried)
+    return seen.killed(run) or seen.frozen(run, tried) or seen.cut_off(tried)

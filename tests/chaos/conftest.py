@@ -1,8 +1,11 @@
-"""Stages, seeds, and a server that may be hurt. Small by default; CHAOS_LONG=1, CHAOS_SEEDS=n, CHAOS_SEED=first."""
+"""Stages, seeds, and a server that may be hurt.
+
+Small by default. `--long`, `--seeds N` and `--seed FIRST` (or CHAOS_LONG=1, CHAOS_SEEDS, CHAOS_SEED) make it more:
+`make chaos SEEDS=20`, `make chaos ARGS="--seeds 20 -k all_faults_at_once"`.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -15,16 +18,32 @@ from chaos.cluster import Cluster
 from chaos.proxy import Proxy
 from chaos.stage import Stage
 
-LONG = os.environ.get("CHAOS_LONG", "") not in ("", "0")
-SEEDS = max(1, int(os.environ.get("CHAOS_SEEDS", "1")))
+CHANCE = random.SystemRandom().randrange(1_000_000)
 
 
-FIRST = int(os.environ.get("CHAOS_SEED") or (random.SystemRandom().randrange(1_000_000) if LONG else 1))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    chaos = parser.getgroup("chaos")
+    chaos.addoption("--long", action="store_true", help="hurt for minutes instead of seconds")
+    chaos.addoption("--seeds", type=int, help="how many seeds each seeded chaos test runs with")
+    chaos.addoption("--seed", type=int, help="the first of them")
+
+
+def is_long(config: pytest.Config) -> bool:
+    asked = os.environ.get("CHAOS_LONG", "") not in ("", "0")
+    return asked or bool(config.getoption("--long", default=False))
+
+
+def seeds_of(config: pytest.Config) -> list[int]:
+    """The seeds of this run: the same small one each time, others by chance in a long run."""
+    count = config.getoption("--seeds", default=None) or int(os.environ.get("CHAOS_SEEDS") or 1)
+    first = config.getoption("--seed", default=None) or int(os.environ.get("CHAOS_SEED") or 0)
+    first = first or (CHANCE if is_long(config) else 1)
+    return list(range(first, first + max(1, count)))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`seed` runs a test once for each seed; `one_seed` once, for tests that take minutes."""
-    seeds = list(range(FIRST, FIRST + SEEDS))
+    seeds = seeds_of(metafunc.config)
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", seeds, ids=lambda seed: f"seed{seed}")
     if "one_seed" in metafunc.fixturenames:
@@ -32,22 +51,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def long() -> bool:
+def long(pytestconfig: pytest.Config) -> bool:
     """Whether this is the long version."""
-    return LONG
+    return is_long(pytestconfig)
 
 
 @pytest.fixture
-def stage(fresh_database: str, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+def stage(direct_database: str, fresh_database: str, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """Makes stages on the test's own database; whatever happens, their processes end with the test."""
-    yield from _stages(fresh_database, tmp_path)
+    yield from _stages(direct_database, tmp_path, through=fresh_database)
 
 
-def _stages(url: str, home: Path) -> Iterator[Callable[..., Stage]]:
+def _stages(url: str, home: Path, through: str | None = None) -> Iterator[Callable[..., Stage]]:
     made: list[Stage] = []
 
     def make(seed: int, **options: Any) -> Stage:
-        made.append(Stage(url, home, seed, **options))
+        made.append(Stage(url, home, seed, **({"through": through} | options)))
         return made[-1]
 
     yield make
@@ -58,18 +77,9 @@ def _stages(url: str, home: Path) -> Iterator[Callable[..., Stage]]:
 @pytest.fixture
 def own_server() -> Iterator[Cluster]:
     """A server that may be stopped in the middle of everything, with an empty schema in it."""
-    from rota.stores.postgres import PostgresStore
-
     server = Cluster(max_connections=400)
     try:
-        server.start()
-
-        async def migrate() -> None:
-            store = PostgresStore(server.url)
-            await store.migrate()
-            await store.close()
-
-        asyncio.run(migrate())
+        server.start_migrated()
         yield server
     finally:
         server.destroy()
@@ -79,6 +89,21 @@ def own_server() -> Iterator[Cluster]:
 def stage_there(own_server: Cluster, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """Makes stages on the server that may be hurt."""
     yield from _stages(own_server.url, tmp_path)
+
+
+@pytest.fixture
+def proxy_to() -> Iterator[Callable[[str], Proxy]]:
+    """Makes proxies before other servers."""
+    made: list[Proxy] = []
+
+    def make(url: str) -> Proxy:
+        made.append(Proxy(url, lambda _: None))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        proxy.stop()
 
 
 @pytest.fixture

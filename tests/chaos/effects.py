@@ -24,7 +24,7 @@ class Effect(NamedTuple):
     attempt: int
     pid: int
     start: float
-    """Wall time; the store's server runs on the same machine and so by the same clock."""
+    """Time of day as this machine's server sees it, whatever the handler's own process believes."""
     end: float | None = None
     """None: the last line is missing, so the process died in between."""
     how: str | None = None
@@ -66,18 +66,28 @@ class Effects:
             "job": str(job.id),
             "fence": job.fence,
             "attempt": job.attempt,
-            "pid": os.getpid(),
-            "wall": time.time(),
+            "pid": _worker(),
             "monotonic": time.monotonic(),
             **more,
         }
         os.write(self._file, (json.dumps(line) + "\n").encode())
 
 
+def _worker() -> int:
+    """The worker that runs this: a suspect is in a child process of its own, which dies with its worker."""
+    mark = os.environ.get("ROTA_CHILD")
+    return os.getpid() if mark is None else int(mark.split(":")[1])
+
+
 def read_effects(path: Path) -> list[Effect]:
-    """Every execution, in the order of their beginning. A second start of one claim is a record of its own."""
+    """Every execution, in the order of their beginning. A second start of one claim is a record of its own.
+
+    Handlers write monotonic time, which all processes of a machine share even
+    where their wall clocks are wrong by plan; it is told as time of day here.
+    """
     if not path.exists():
         return []
+    ahead = time.time() - time.monotonic()
     found: list[Effect] = []
     running: dict[tuple[str, int, int], int] = {}
     whole, _, _ = path.read_text().rpartition("\n")  # the last line may still be being written
@@ -88,11 +98,12 @@ def read_effects(path: Path) -> list[Effect]:
             running[claim] = len(found)
             found.append(
                 Effect(
-                    *(line[name] for name in ("key", "job", "fence", "attempt", "pid", "wall")),
+                    *(line[name] for name in ("key", "job", "fence", "attempt", "pid")),
+                    start=line["monotonic"] + ahead,
                     group=line["group"],
                 )
             )
         else:
             place = running.pop(claim)
-            found[place] = found[place]._replace(end=line["wall"], how=line["how"])
+            found[place] = found[place]._replace(end=line["monotonic"] + ahead, how=line["how"])
     return found

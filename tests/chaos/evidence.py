@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chaos.effects import Effect
 from chaos.facts import Life, Row, Samples, Tables, Tried
@@ -12,6 +12,13 @@ from chaos.fleet import Death, Freeze
 from chaos.journal import Entry
 
 NEVER = float("inf")
+
+
+class Outage(NamedTuple):
+    """A time in which the store could not be reached, or not in time."""
+
+    begin: float
+    end: float
 
 
 class Limits(NamedTuple):
@@ -34,6 +41,8 @@ class Evidence:
         samples: Samples | None = None,
         deaths: list[Death] | None = None,
         freezes: list[Freeze] | None = None,
+        outages: list[Outage] | None = None,
+        lease: float = 15.0,
         orphans: list[int] | None = None,
         limits: Limits | None = None,
         ends: tuple[str, ...] = ("completed",),
@@ -41,9 +50,30 @@ class Evidence:
         self.entries, self.effects, self.tables = entries, effects, tables
         self.samples = samples or Samples()
         self.deaths, self.freezes, self.orphans = deaths or [], freezes or [], orphans or []
+        self.outages, self.lease = outages or [], lease
         self.limits = limits or Limits()
         self.ends = ends
         """How jobs may end in this run."""
+
+    def part(self, name: str) -> list[Any]:
+        """One kind of records: `entries`, `effects`, `rows`, `tried`, `lives`, `deaths`, `freezes` or `outages`."""
+        found: list[Any] = getattr(self.tables if name in Tables._fields else self, name)
+        return found
+
+    def but(self, **changes: list[Any]) -> Evidence:
+        """The same evidence, with other records of some kinds."""
+        tables = {name: changes.pop(name, getattr(self.tables, name)) for name in Tables._fields}
+        kinds = ("deaths", "freezes", "outages", "orphans")
+        return Evidence(
+            changes.pop("entries", self.entries),
+            changes.pop("effects", self.effects),
+            Tables(**tables),
+            samples=self.samples,
+            lease=self.lease,
+            limits=self.limits,
+            ends=self.ends,
+            **{name: changes.pop(name, getattr(self, name)) for name in kinds},
+        )
 
     @cached_property
     def rows(self) -> dict[str, list[Row]]:
@@ -84,12 +114,12 @@ class Evidence:
     def killed(self, effect: Effect) -> bool:
         """Whether its process was ended by us, by force, after it had begun."""
         death = self._died.get(effect.pid)
-        return death is not None and death.wanted and death.code < 0 and death.at >= effect.start
+        return death is not None and death.wanted and death.forced and death.at >= effect.start
 
     def stopped(self, effect: Effect) -> bool:
         """Whether its process was asked to end, gracefully."""
         death = self._died.get(effect.pid)
-        return death is not None and death.wanted and death.code >= 0
+        return death is not None and death.wanted and not death.forced
 
     def frozen(self, effect: Effect, tried: Tried) -> bool:
         """Whether its process stood still at some time between the claim and the loss that was recorded."""
@@ -97,6 +127,14 @@ class Evidence:
         return any(
             freeze.pid == effect.pid and freeze.begin <= tried.end and freeze.end >= claimed
             for freeze in self.freezes
+        )
+
+    def cut_off(self, tried: Tried) -> bool:
+        """Whether beats that would have prolonged the session of a lost attempt met an outage."""
+        life = self.lives.get(tried.session or "")
+        return life is not None and any(
+            outage.begin <= life.lease_until and outage.end >= life.lease_until - self.lease
+            for outage in self.outages
         )
 
     def lapsed(self, effect: Effect, at: float) -> bool:
@@ -136,5 +174,7 @@ class Evidence:
                 told.append(
                     (life.lease_until, f"lease     of fence {tried.fence} past (session {life.session})")
                 )
+        if any(tried.job in jobs and tried.error_class == "lost" for tried in self.tables.tried):
+            told += [(o.begin, f"outage    for {o.end - o.begin:.2f} s") for o in self.outages]
         lines += [f"{at:.3f} {what}" for at, what in sorted(told)]
         return lines + [f"stored    {row}" for row in self.rows.get(key, [])]

@@ -118,7 +118,7 @@ class Samples:
 class Sampler:
     """Looks ten times a second, on a connection that no proxy and no nemesis touches."""
 
-    def __init__(self, url: str, memory: Callable[[], int]) -> None:
+    def __init__(self, url: Callable[[], str], memory: Callable[[], int]) -> None:
         self._url, self._memory = url, memory
         self._samples = Samples()
         self._ends: dict[str, str] = {}
@@ -136,7 +136,7 @@ class Sampler:
     def _run(self) -> None:
         while not self._over.is_set():
             try:
-                with psycopg.connect(self._url, autocommit=True, connect_timeout=2) as connection:
+                with psycopg.connect(self._url(), autocommit=True, connect_timeout=2) as connection:
                     self._sample(connection)
             except psycopg.OperationalError:
                 self._over.wait(0.1)  # the server is down, by plan

@@ -23,6 +23,12 @@ WHERE datname = current_database() AND application_name = 'rota' AND pid <> pg_b
 """
 
 
+BUSY = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'rota' AND state = 'active' AND pid <> pg_backend_pid()
+"""
+
+
 class Nemesis:
     """Each harm is a method; `every` repeats one in the background. All chance comes from the seed."""
 
@@ -91,6 +97,28 @@ class Nemesis:
                     self.note(f"terminated backend {pid}")
 
         return cut
+
+    def cancel_statements(self, url: str) -> Callable[[], None]:
+        """A harm: have the server give up whatever our workers and producers ask of it now."""
+
+        def cancel() -> None:
+            with psycopg.connect(url, autocommit=True) as ours:
+                pids = [pid for (pid,) in ours.execute(BUSY)]
+                for pid in pids:
+                    ours.execute("SELECT pg_cancel_backend(%s)", [pid])
+                if pids:
+                    self.note(f"cancelled the statements of {len(pids)} backends")
+
+        return cancel
+
+    def kill_a_backend(self, cluster: Cluster) -> None:
+        """Kill one of the server's processes: it throws out all clients and recovers as after a crash."""
+        with psycopg.connect(cluster.url, autocommit=True) as ours:
+            pids = [pid for (pid,) in ours.execute(BACKENDS)]
+        if pids:
+            pid = self.dice.choice(pids)
+            self.note(f"killed backend {pid}, and the server recovers")
+            cluster.kill(pid)
 
     def stop_server(self, cluster: Cluster, down: float = 3.0) -> None:
         """Stop the server hard and start it again after at most `down` seconds."""

@@ -11,7 +11,7 @@ class Order(NamedTuple):
     name: str
     """Unique among the producers of a run: keys begin with it."""
     mode: str
-    """single, together, bulk or keyed."""
+    """single, together, bulk, keyed, delayed or newcomers."""
     count: int
     ms: int = 5
     """About how long each job takes."""
@@ -19,6 +19,9 @@ class Order(NamedTuple):
     """Jobs in one go, where the mode has goes."""
     mix: bool = False
     """Whether some jobs run in threads, fail at first, or stand in line."""
+    pad: int = 0
+    """So many bytes of noise travel with each job, where the mode is keyed."""
+    tenant: str | None = None
     pause: float = 0.0
     """Seconds between two goes."""
     seed: int = 0

@@ -43,19 +43,30 @@ class Producer:
 
     async def _bulk(self, keys: list[str]) -> None:
         try:
-            handles = await work.enqueue_many([{"key": key, "ms": self._ms()} for key in keys])
+            handles = await self._terms(work).enqueue_many([{"key": key, "ms": self._ms()} for key in keys])
         except RotaError as error:
             self._journal.refuse(keys, error)
         else:
             self._journal.ack({key: str(handle.id) for key, handle in zip(keys, handles, strict=True)})
 
+    async def _newcomers(self, keys: list[str]) -> None:
+        from chaos.tasks import newcomer
+
+        await asyncio.gather(*(self._once(key, newcomer.enqueue(key, self._ms())) for key in keys))
+
+    async def _delayed(self, keys: list[str]) -> None:
+        await asyncio.gather(
+            *(self._once(key, work.using(delay=1.5).enqueue(key, self._ms())) for key in keys)
+        )
+
     async def _keyed(self, keys: list[str]) -> None:
         """With an idempotency key an enqueue may be repeated until it is acknowledged."""
-        await asyncio.gather(*(self._until_acked(key, self._ms()) for key in keys))
+        pads = {key: self._dice.randbytes(self._order.pad // 2).hex() for key in keys}
+        await asyncio.gather(*(self._until_acked(key, self._ms(), pads[key]) for key in keys))
 
-    async def _until_acked(self, key: str, ms: int) -> None:
+    async def _until_acked(self, key: str, ms: int, pad: str) -> None:
         give_up = time.monotonic() + self._order.patience
-        while not await self._once(key, work.using(key=key).enqueue(key, ms)):
+        while not await self._once(key, work.using(key=key, **self._whose).enqueue(key, ms, pad)):
             if time.monotonic() > give_up:
                 raise TimeoutError(f"{key} was not acknowledged in {self._order.patience:g} s")
             await asyncio.sleep(0.05)
@@ -73,13 +84,21 @@ class Producer:
         ms = self._ms()
         match self._dice.random() if self._order.mix else 1.0:
             case chance if chance < 0.1:
-                return threaded.enqueue(key, ms)
+                return self._terms(threaded).enqueue(key, ms)
             case chance if chance < 0.2:
-                return flaky.enqueue(key, ms)
+                return self._terms(flaky).enqueue(key, ms)
             case chance if chance < 0.3:
-                return in_line.enqueue(key, ms, group=f"group-{self._dice.randrange(4)}")
+                return self._terms(in_line).enqueue(key, ms, group=f"group-{self._dice.randrange(4)}")
             case _:
-                return work.enqueue(key, ms)
+                return self._terms(work).enqueue(key, ms)
+
+    @property
+    def _whose(self) -> dict[str, str]:
+        return {} if self._order.tenant is None else {"tenant": self._order.tenant}
+
+    def _terms(self, task: Any) -> Any:
+        """The task, for the tenant that this producer works for."""
+        return task.using(**self._whose) if self._whose else task
 
     def _ms(self) -> int:
         return round(self._order.ms * self._dice.uniform(0.5, 1.5))

@@ -1,9 +1,13 @@
-"""A proxy that understands PostgreSQL's frames, and can cut a connection on either edge of a commit.
+"""A proxy that understands PostgreSQL's frames: it cuts a connection on either edge of a commit, and makes weather.
 
 A client in autocommit mode commits with the Sync (or the simple Query) that
 ends its statement, one in a transaction with its COMMIT. Cut BEFORE: the server
 never gets that frame. Cut AFTER: the server has carried it out, and its answer
 is thrown away. Cut DURING: the server has got it, and nobody knows how far it is.
+
+Weather is what a bad network does without cutting: `blackhole()` swallows
+everything and says nothing, `silence(word)` does so to one connection, `slow`
+delays each question and each answer, `drip` lets bytes through a few at a time.
 """
 
 from __future__ import annotations
@@ -12,8 +16,8 @@ import asyncio
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 from urllib.parse import parse_qs, urlsplit
@@ -52,8 +56,15 @@ class Proxy:
         self.number = 0
         self.url = ""
         """The address to connect to instead, once it has started."""
+        self.slow: Callable[[], float] = lambda: 0.0
+        """Seconds that a question or an answer waits; asked anew for each."""
+        self.drip = 0
+        """How many bytes pass at a time; 0: as many as there are."""
+        self.hole = asyncio.Event()
+        """Cleared while everything vanishes."""
+        self.hole.set()
         self._loop = asyncio.new_event_loop()
-        self._lines: set[asyncio.Task[None]] = set()
+        self._lines: dict[asyncio.Task[None], Line] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, name="chaos-proxy")
         self._server: asyncio.Server | None = None
 
@@ -68,6 +79,51 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def repoint(self, upstream: str) -> None:
+        """Lead new connections to another server."""
+        self._upstream = upstream
+
+    def blackhole(self) -> None:
+        """From now on nothing arrives, on old and new connections; nobody is told."""
+        self._do(self.hole.clear)
+
+    def heal(self) -> None:
+        """New connections work again. Those of before stay silent for ever, as behind a firewall that forgot them."""
+
+        def heal() -> None:
+            for line in self._lines.values():
+                line.forget()
+            self.hole.set()
+
+        self._do(heal)
+
+    @contextmanager
+    def vanished(self) -> Iterator[None]:
+        """A blackhole, and healed in the end."""
+        self.blackhole()
+        try:
+            yield
+        finally:
+            self.heal()
+
+    def silence(self, word: str) -> int:
+        """Half-open: connections that ever said `word` go silent for ever; how many those are."""
+        found: list[Line] = []
+
+        def silence() -> None:
+            found.extend(line for line in self._lines.values() if word in line.ever)
+            for line in found:
+                line.forget()
+
+        self._do(silence)
+        return len(found)
+
+    def _do(self, call: Callable[[], None]) -> None:
+        async def done() -> None:
+            call()
+
+        asyncio.run_coroutine_threadsafe(done(), self._loop).result()
 
     def judge(self, sql: str) -> Cut | None:
         """What to do about the commit that comes now."""
@@ -93,13 +149,13 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._lines.add(task)
+        line = self._lines[task] = Line(self, reader, writer)
         try:
-            await Line(self, reader, writer).run()
+            await line.run()
         except asyncio.CancelledError:
             pass  # the proxy stops
         finally:
-            self._lines.discard(task)
+            del self._lines[task]
 
     async def _close(self) -> None:
         assert self._server is not None
@@ -124,8 +180,21 @@ class Line:
         self._status = IDLE
         self._mute = False
         """Answers are thrown away: the cut comes when the server is ready again."""
+        self.ever = ""
+        """Every statement that was said on it."""
+        self._server_out: asyncio.StreamWriter | None = None
+        self._heard = asyncio.Event()
+        """Cleared once it is silent for ever."""
+        self._heard.set()
+
+    def forget(self) -> None:
+        """Say nothing more to the client; the server sees it go. Who is not through yet will be let through."""
+        if self._server_out is not None:
+            self._heard.clear()
+            self._server_out.close()
 
     async def run(self) -> None:
+        await self._proxy.hole.wait()
         try:
             self._server_in, self._server_out = await self._proxy.connect()
         except OSError:  # the server is down
@@ -136,10 +205,13 @@ class Line:
             ways = [asyncio.create_task(self._there()), asyncio.create_task(self._back())]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                await self._proxy.hole.wait()
             finally:
                 for way in ways:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
+            while not self._heard.is_set() and await self._client_in.read(65_536):
+                pass  # what the client still says vanishes; it hears nothing, until it hangs up itself
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -150,24 +222,27 @@ class Line:
 
     async def _greet(self) -> None:
         """The first message has no type; TLS and cancels are not for us."""
+        assert self._server_out is not None
         head = await self._client_in.readexactly(4)
         self._server_out.write(head + await self._client_in.readexactly(struct.unpack("!i", head)[0] - 4))
 
     async def _there(self) -> None:
+        assert self._server_out is not None
         async for kind, frame in _frames(self._client_in):
             self._note(kind, frame)
+            await self._weather(kind in (b"Q", b"S"))
             cut = self._proxy.judge(self._words()) if self._commits(kind) else None
             if cut is Cut.BEFORE:
                 await self._server_out.drain()
                 return
             self._mute = cut is Cut.AFTER
-            self._server_out.write(frame)
-            await self._server_out.drain()
+            await self._pass_on(self._server_out, frame)
             if cut is Cut.DURING:
                 return
 
     async def _back(self) -> None:
         async for kind, frame in _frames(self._server_in):
+            await self._weather(kind in (b"Z", b"A"))
             if kind == b"Z":
                 self._status = frame[5:6]
                 if self._mute:
@@ -177,8 +252,25 @@ class Line:
                     self._transaction.clear()
                 self._statement.clear()
             if not self._mute:
-                self._client_out.write(frame)
-                await self._client_out.drain()
+                await self._pass_on(self._client_out, frame)
+
+    async def _weather(self, whole: bool) -> None:
+        """What a frame meets on its way; `whole`: it completes a question or an answer."""
+        if whole and (seconds := self._proxy.slow()) > 0:
+            await asyncio.sleep(seconds)
+        await self._proxy.hole.wait()
+        await self._heard.wait()
+
+    async def _pass_on(self, out: asyncio.StreamWriter, frame: bytes) -> None:
+        drip = self._proxy.drip
+        if not drip:
+            out.write(frame)
+            await out.drain()
+            return
+        for start in range(0, len(frame), drip):
+            out.write(frame[start : start + drip])
+            await out.drain()
+            await asyncio.sleep(0)
 
     def _note(self, kind: bytes, frame: bytes) -> None:
         """Remember which statement a frame is about."""
@@ -195,6 +287,7 @@ class Line:
     def _say(self, sql: str) -> None:
         self._statement.append(sql)
         self._transaction.append(sql)
+        self.ever = f"{self.ever}\n{sql}"[-4000:]
 
     def _words(self) -> str:
         return "\n".join(self._transaction)

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ import psycopg
 
 from chaos.checker import check, report
 from chaos.effects import Effect, read_effects
-from chaos.evidence import Evidence, Limits
+from chaos.evidence import Evidence, Limits, Outage
 from chaos.facts import Sampler, read_tables
 from chaos.fleet import Fleet, environment
-from chaos.journal import read_journals
+from chaos.journal import Journal, read_journals
 from chaos.nemesis import Nemesis
 from chaos.orders import Order
 
@@ -42,23 +43,38 @@ class Stage:
         through: str | None = None,
         reckless: bool = False,
         crowd: int | None = None,
+        more: Mapping[str, str] | None = None,
+        each: Callable[[int], Mapping[str, str]] = lambda _: {},
+        supervised: int = 0,
     ) -> None:
+        """What workers are like and where they go.
+
+        `supervised`: each is a `rota worker` with so many child processes. `more`
+        is for the environment of all, `each` for that of the one at a place.
+        """
         self.url, self.home = url, home
         self._through = through or url
         self._effects = home / "effects.log"
-        self._workers = workers * (crowd or 1)
+        self._workers = workers * (crowd or 1) * (1 + supervised)
+        self._lease, self.supervised = lease, supervised
+        self._outages: list[Outage] = []
         settings = self.settings | {
             "ROTA_LEASE": str(lease),
             "ROTA_BEAT": str(beat),
             "CHAOS_SLOTS": str(slots),
+            **(more or {}),
         }
         if reckless:
             settings["CHAOS_RECKLESS"] = "1"
         if crowd:
             settings["CHAOS_CROWD"] = str(crowd)
-        self.fleet = Fleet(workers, home, settings)
+        command = ("-m", "chaos.chaos_worker")
+        if supervised:
+            words = f"-m rota.cli worker chaos.tasks:app --lane general={slots} --processes {supervised}"
+            command = tuple(words.split())
+        self.fleet = Fleet(workers, home, settings, each, command, bool(supervised))
         self.nemesis = Nemesis(seed, self.fleet)
-        self._sampler = Sampler(url, self.fleet.memory)
+        self._sampler = Sampler(lambda: self.url, self.fleet.memory)
         self._producers: dict[str, subprocess.Popen[str]] = {}
         self._spawned = 0
         self._open = True
@@ -69,18 +85,18 @@ class Stage:
         self._sampler.start()
         self.fleet.start()
 
-    def produce(self, order: Order) -> None:
-        """Start a producer beside everything else."""
-        self._producers[order.name] = self.spawn("producer", order.name, order._asdict())
+    def produce(self, order: Order, **more: str) -> None:
+        """Start a producer beside everything else; `more` is for its environment."""
+        self._producers[order.name] = self.spawn("producer", order.name, order._asdict(), **more)
 
-    def spawn(self, module: str, name: str, told: dict[str, Any]) -> subprocess.Popen[str]:
+    def spawn(self, module: str, name: str, told: dict[str, Any], **more: str) -> subprocess.Popen[str]:
         """Start a process that enqueues and keeps a journal."""
         self._spawned += 1
         with (self.home / f"{name}.out").open("ab") as said, (self.home / f"{name}.err").open("ab") as errors:
             return subprocess.Popen(
                 [sys.executable, "-m", f"chaos.{module}", json.dumps(told)],
                 cwd=self.home,
-                env=environment(**self.settings, CHAOS_JOURNAL=str(self.home / f"{name}.journal")),
+                env=environment(**self.settings, **more, CHAOS_JOURNAL=str(self.home / f"{name}.journal")),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=errors,
@@ -115,6 +131,52 @@ class Stage:
         producer.wait()
         self.nemesis.note(f"killed producer {name}")
 
+    def enqueue(self, keys: Iterable[str], *, task: str = "work", **arguments: Any) -> None:
+        """Enqueue from the test itself, straight by SQL and all in one commit, with a journal like every producer."""
+        wanted = list(keys)
+        journal, jobs = Journal(self.home / "test.journal"), dict[str, str]()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            self.until(
+                lambda: connection.execute("SELECT 1 FROM rota.tasks WHERE name = %s", [task]).fetchone()
+            )
+            journal.intend(wanted)
+            with connection.transaction():
+                for key in wanted:
+                    told = json.dumps({"key": key, **({"ms": 5} | arguments)})
+                    row = connection.execute("SELECT rota.enqueue(%s, %s::jsonb)", [task, told]).fetchone()
+                    assert row is not None
+                    jobs[key] = str(row[0])
+            journal.ack(jobs)
+        journal.close()
+
+    def until(self, true: Callable[[], Any], within: float = 30.0) -> None:
+        """Wait for anything."""
+        deadline = time.monotonic() + within
+        while not true():
+            assert time.monotonic() < deadline, f"not within {within:g} s. {self._told()}"
+            time.sleep(0.01)
+
+    def begun(self, key: str, within: float) -> float:
+        """Wait for the first start of this job; the seconds from now until then."""
+        asked = time.time()
+        [start, *_] = [
+            effect.start
+            for effect in self.seen(lambda effects: any(e.key == key for e in effects), within)
+            if effect.key == key
+        ]
+        return start - asked
+
+    @contextmanager
+    def outage(self, what: str) -> Iterator[None]:
+        """A time in which workers cannot reach the store: jobs that are lost to it are explained by it."""
+        begin = time.time()
+        self.nemesis.note(f"{what}: begins")
+        try:
+            yield
+        finally:
+            self.nemesis.note(f"{what}: over")
+            self._outages.append(Outage(begin, time.time()))
+
     def drained(self, within: float) -> None:
         """Wait until no job waits or runs; what is left then is for the checker to name."""
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -138,30 +200,46 @@ class Stage:
             time.sleep(0.02)
         return found
 
-    def verdict(self, *, within: float = 60.0, ends: tuple[str, ...] = ("completed",)) -> Evidence:
+    def verdict(
+        self, *, within: float = 60.0, ends: tuple[str, ...] = ("completed",), notifications: float = 0.25
+    ) -> Evidence:
         """Let the wounds heal, stop everything, and compare the records. Raises with the story if they disagree."""
         self.nemesis.stop()
         self.produced()
         self.drained(within)
         orphans = self.fleet.orphans()
         self.close()
+        evidence = self.gathered(ends=ends, notifications=notifications, orphans=orphans)
+        violations = check(evidence)
+        assert not violations, f"{report(evidence, violations)}\n\n{self._told()}"
+        return evidence
+
+    def gathered(
+        self,
+        *,
+        ends: tuple[str, ...] = ("completed",),
+        notifications: float = 0.25,
+        orphans: Sequence[int] = (),
+    ) -> Evidence:
+        """All records, after the end; what they say is not judged."""
         assert self.evidence is None
-        self.evidence = evidence = Evidence(
+        self.evidence = Evidence(
             read_journals(self.home.glob("*.journal")),
             self.effects(),
             read_tables(self.url),
             samples=self._samples,
             deaths=self.fleet.deaths,
             freezes=self.fleet.freezes,
-            orphans=orphans + self.fleet.orphans(),
+            outages=self._outages,
+            lease=self._lease,
+            orphans=[*orphans, *self.fleet.orphans()],
             ends=ends,
             limits=Limits(
-                connections=self._workers * CONNECTIONS_A_WORKER + self._spawned * CONNECTIONS_A_PRODUCER
+                connections=self._workers * CONNECTIONS_A_WORKER + self._spawned * CONNECTIONS_A_PRODUCER,
+                notifications=notifications,
             ),
         )
-        violations = check(evidence)
-        assert not violations, f"{report(evidence, violations)}\n\n{self._told()}"
-        return evidence
+        return self.evidence
 
     def close(self) -> None:
         """Stop everything. Harmless when it was done before."""
@@ -183,5 +261,6 @@ class Stage:
         return {"ROTA_URL": self._through, "CHAOS_EFFECTS": str(self._effects)}
 
     def _told(self) -> str:
-        done = f"seed {self.nemesis.seed}; what was done:\n{self.nemesis.told()}"
+        again = f"seed {self.nemesis.seed} (again: add --seed {self.nemesis.seed})"
+        done = f"{again}; what was done:\n{self.nemesis.told()}"
         return f"{done}\n\nworkers said:\n{self.fleet.logs()[-4000:]}"

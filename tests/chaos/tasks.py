@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ app = Rota()
 effects = Effects(Path(os.environ["CHAOS_EFFECTS"]))
 
 # Attempts enough that no job dies of bad luck: a death in a chaos run is always a finding.
-OFTEN = Retry(attempts=200, base=0.05, cap=1.0)
+OFTEN = Retry(attempts=200, base=0.05, cap=1.0, max_losses=200)
 
 
 class Planned(Exception):
@@ -29,7 +30,7 @@ def _answer(key: str) -> dict[str, str | int]:
 
 
 @app.task(retry=OFTEN)
-async def work(key: str, ms: int) -> dict[str, str | int]:
+async def work(key: str, ms: int, pad: str = "") -> dict[str, str | int]:
     """The usual job: waits on the event loop."""
     with effects.recorded(key):
         await asyncio.sleep(ms / 1000)
@@ -39,6 +40,14 @@ async def work(key: str, ms: int) -> dict[str, str | int]:
 @app.task(retry=OFTEN)
 def threaded(key: str, ms: int) -> dict[str, str | int]:
     """Waits in a thread, where nothing can stop it."""
+    with effects.recorded(key):
+        threading.Event().wait(ms / 1000)  # not time.sleep: the library that makes clocks wrong breaks that
+    return _answer(key)
+
+
+@app.task(retry=OFTEN)
+async def blocking(key: str, ms: int) -> dict[str, str | int]:
+    """Waits without letting anybody else on its loop have a turn."""
     with effects.recorded(key):
         time.sleep(ms / 1000)
     return _answer(key)
@@ -56,10 +65,20 @@ async def flaky(key: str, ms: int) -> dict[str, str | int]:
 
 @app.task(retry=OFTEN, serial="group")
 async def in_line(key: str, ms: int, group: str) -> dict[str, str | int]:
-    """One at a time within its group."""
-    with effects.recorded(key, group):
+    """One at a time within its group, which each tenant has for itself."""
+    with effects.recorded(key, f"{current_job().tenant or ''}/{group}"):
         await asyncio.sleep(ms / 1000)
     return _answer(key)
+
+
+if os.environ.get("CHAOS_AGE", "new") == "new":
+    # What a newer version of the code has, and an older one has not.
+    @app.task(retry=OFTEN)
+    async def newcomer(key: str, ms: int) -> dict[str, str | int]:
+        """A task that workers of the former version do not know."""
+        with effects.recorded(key):
+            await asyncio.sleep(ms / 1000)
+        return _answer(key)
 
 
 @app.task(retry=OFTEN)

@@ -8,10 +8,11 @@ import pytest
 
 from chaos.checker import check, report
 from chaos.effects import Effect
-from chaos.evidence import Evidence, Limits
+from chaos.evidence import Evidence, Limits, Outage
 from chaos.facts import Life, Row, Samples, Tables, Tried
 from chaos.fleet import Death, Freeze
 from chaos.journal import Entry
+from chaos.reduction import shortest
 
 # One job: claimed by process 10 (fence 2), whose lease ended at 115 after a kill at 101, then completed by process 20.
 ENTRY = Entry("a", "job")
@@ -148,6 +149,10 @@ def test_two_executions_in_one_group_at_once_are_found():
 
     assert broken(**ran, effects=[KILLED_RUN, first, during]) == {"I6"}
     assert broken(**ran, effects=[KILLED_RUN, first, during._replace(start=117.5)]) == set()
+    told = report(seen := evidence(**ran, effects=[KILLED_RUN, first, during]), check(seen))
+    assert "a: 116.000 start     pid 20 fence 4" in told, (
+        "the history does not show the one that was in the way"
+    )
 
 
 def test_a_second_start_that_no_fault_explains_is_found():
@@ -183,8 +188,8 @@ def test_the_report_tells_the_shortest_history():
     text = report(seen, check(seen))
 
     assert "I1: 1, I3: 1" in text
-    assert "the shortest history, of b (I1)" in text
-    assert "acknowledged as job other, and no job is there" in text
+    assert "the shortest history, of b (I1 acknowledged as job other, and no job is there):" in text
+    assert text.splitlines()[-1] == f"journal   {short}"
 
 
 def test_the_history_of_a_job_is_in_the_order_of_time():
@@ -199,3 +204,43 @@ def test_the_history_of_a_job_is_in_the_order_of_time():
     order += ["start     pid 20 fence 4", "end       pid 20 fence 4 returned", "stored"]
 
     assert [told.index(part) for part in order] == sorted(told.index(part) for part in order)
+
+
+def test_a_history_is_thinned_out_to_what_breaks_the_promise():
+    """A job that was killed and froze, retried and moved on; what is wrong is that two claims overlapped."""
+    lingering = KILLED_RUN._replace(end=118.0, how="returned")
+    others = [Entry(f"other-{number}", f"job-{number}") for number in range(5)]
+    rows = [ROW._replace(job=entry.job, key=entry.key, attempt=1, result={"fence": 4}) for entry in others]
+    runs = [GOOD_RUN._replace(key=entry.key, job=entry.job, attempt=1) for entry in others]
+    seen = evidence(
+        entries=[ENTRY, *others],
+        rows=[ROW, *rows],
+        effects=[lingering, GOOD_RUN, *runs],
+        lives=[FIRST._replace(lease_until=119.0), SECOND],
+        freezes=[Freeze(10, 100.5, 120.0)],
+        deaths=[],
+    )
+    [violation] = check(seen)
+
+    part = shortest(seen, violation, check)
+
+    assert violation.invariant == "I4"
+    assert part.effects == [lingering, GOOD_RUN]
+    assert [part.entries, part.tables.rows, part.tables.tried, part.freezes] == [[], [], [], []]
+    assert [line.split()[1] for line in part.history("a")] == ["start", "start", "end", "end"]
+
+
+def test_what_only_the_whole_evidence_shows_stays_whole():
+    seen = evidence(samples=Samples([("job", "completed v5", "completed v7")]))
+    [violation] = check(seen)
+
+    assert shortest(seen, violation._replace(key="nobody"), check) is seen
+
+
+def test_a_loss_that_an_outage_explains_is_fine_and_one_that_it_does_not_is_found():
+    unkilled = {"deaths": [], "effects": [KILLED_RUN._replace(end=113.0, how="cancelled"), GOOD_RUN]}
+
+    assert broken(**unkilled) == {"I7"}
+    assert broken(**unkilled, outages=[Outage(102.0, 114.0)]) == set()
+    assert broken(**unkilled, outages=[Outage(90.0, 99.0)]) == {"I7"}
+    assert broken(**unkilled, outages=[Outage(115.1, 120.0)]) == {"I7"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import select
+import time
+
 import psycopg
 import pytest
 
@@ -111,3 +114,42 @@ def test_a_server_that_is_down_is_refused_like_a_dead_address(proxy):
 
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(proxy.url)
+
+
+def test_a_hole_swallows_and_afterwards_old_connections_stay_silent_and_new_ones_work(proxy, table):
+    with psycopg.connect(proxy.url, autocommit=True) as client:
+        client.execute("SELECT 1")
+        with proxy.vanished():
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(proxy.url, connect_timeout=2)
+            client.pgconn.send_query(b"INSERT INTO mark VALUES (1)")
+            client.pgconn.flush()
+        extended(proxy.url)
+
+        assert select.select([client.pgconn.socket], [], [], 0.3)[0] == []
+        assert marks(table) == 1
+        client.pgconn.finish()
+
+
+def test_one_connection_can_go_silent_and_others_not(proxy, table):
+    with (
+        psycopg.connect(proxy.url, autocommit=True) as ear,
+        psycopg.connect(proxy.url, autocommit=True) as other,
+    ):
+        ear.execute("LISTEN news")
+        assert proxy.silence("LISTEN news") == 1
+        other.execute("NOTIFY news")
+
+        assert list(ear.notifies(timeout=0.3)) == []
+        assert other.execute("SELECT 1").fetchone() == (1,)
+        ear.pgconn.finish()
+
+
+@pytest.mark.parametrize("drip", [0, 3])
+def test_a_slow_network_changes_nothing_but_the_time(proxy, table, drip):
+    proxy.slow, proxy.drip = (lambda: 0.05), drip
+    began = time.monotonic()
+    transaction(proxy.url)
+
+    assert marks(table) == 1
+    assert time.monotonic() - began > 0.25

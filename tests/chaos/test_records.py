@@ -86,7 +86,7 @@ def test_a_line_that_is_still_being_written_is_not_read(tmp_path):
             "fence": 2,
             "attempt": 1,
             "pid": 1,
-            "wall": 1.0,
+            "monotonic": 1.0,
             "group": None,
         }
     )

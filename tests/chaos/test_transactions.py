@@ -1,9 +1,12 @@
-"""F52: a job that is enqueued inside a business transaction shares its fate, whatever that is."""
+"""F51, F52: a job that is enqueued inside a business transaction shares its fate, whatever that is."""
 
 from __future__ import annotations
 
 import psycopg
 import pytest
+
+from chaos.journal import read_journals
+from chaos.orders import Order
 
 KINDS = ["psycopg", "alchemy", "alchemy_session", "async_psycopg", "async_alchemy", "async_alchemy_session"]
 
@@ -17,10 +20,10 @@ def shop(stage, one_seed):
     return run
 
 
-def do_business(run, seed: int, *, kinds: list[str], count: int, end: str) -> None:
+def do_business(run, seed: int, *, kinds: list[str], count: int, end: str, hold: float = 0.03) -> None:
     """Let one process of each kind do its transactions, all at the same time."""
     told = {
-        kind: {"name": f"{kind}-{end}", "kind": kind, "count": count, "end": end, "seed": seed}
+        kind: {"name": f"{kind}-{end}", "kind": kind, "count": count, "end": end, "seed": seed, "hold": hold}
         for kind in kinds
     }
     processes = [(kind, run.spawn("business", kind, told[kind])) for kind in kinds]
@@ -80,3 +83,20 @@ def test_a_job_whose_wake_up_was_never_sent_is_found_by_the_poll(shop, one_seed)
 
     assert hints == ["w:100:default"]  # the first job's; the second had none
     assert {row.key for row in evidence.tables.rows} == {"unhinted-crash_after-0", "unhinted-crash_after-1"}
+
+
+@pytest.mark.chaos
+def test_jobs_that_become_visible_long_after_later_ones_are_not_passed_over(shop, one_seed, long):
+    """A job's place in line is given when it is enqueued; its commit may come when workers are long past that place."""
+    shop.begin()
+    shop.produce(Order("quick", "together", 3000 if long else 600, ms=5, batch=20, pause=0.1, seed=one_seed))
+    do_business(shop, one_seed, kinds=KINDS[:3], count=40 if long else 5, end="commit", hold=1.5)
+    shop.produced(120)
+    with psycopg.connect(shop.url, autocommit=True) as connection:
+        acked = len([entry for entry in read_journals(shop.home.glob("*.journal")) if entry.acked])
+        shop.until(lambda: connection.execute("SELECT count(*) FROM rota.all_jobs").fetchone() == (acked,))
+
+    evidence = shop.verdict(within=10)
+
+    assert {row.state for row in evidence.tables.rows} == {"completed"}
+    assert {entry.key for entry in evidence.entries if entry.acked} == set(evidence.rows)

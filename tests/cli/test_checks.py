@@ -32,6 +32,7 @@ def test_a_healthy_store_is_found_to_be_healthy_line_by_line(rota, jobs):
             "pooler",
             "hints",
             "clock",
+            "notices",
             "vacuum",
             "workers",
             "tasks",

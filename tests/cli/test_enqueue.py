@@ -13,7 +13,9 @@ from build import a_session, claim, completed, failed
 from rota._core.failure import ErrorClass
 from rota._core.job import State
 from rota._core.retry import Retry
+from rota._core.rules import KeyRule, TaskRules
 from rota._core.task_spec import TaskSpec
+from rota.cli.locate import load_app
 
 GREET = TaskSpec(
     "greet",
@@ -108,6 +110,36 @@ def test_a_published_serial_task_gets_the_same_gate_as_from_its_code(rota, jobs,
 
     assert without.gate == with_code.gate
     assert without.gate is not None
+
+
+def test_a_published_task_gives_its_keys_and_tags_as_from_its_code(rota, jobs, tmp_path):
+    (tmp_path / "keyed_app.py").write_text(
+        "from rota import Rota, Unique\napp = Rota()\n\n"
+        "@app.task(key='order', unique=Unique('site', until='finished'), tags=['web'])\n"
+        "def crawl(site: int = 7, order: str = 'a') -> None: ...\n"
+    )
+    [spec] = [task.spec() for task in load_app("keyed_app.py").tasks.values()]
+    jobs.publish(spec)
+
+    first = rota("enqueue", "crawl", "--app", "keyed_app.py")
+    same = rota("enqueue", "crawl")
+    other = rota("enqueue", "crawl", "site=8", "order=b")
+
+    assert _id(same) == _id(first)
+    job = jobs.get(_id(other))
+    assert (job.key, job.unique_key, job.unique_scope, job.tags) == ("b", "8", "finished", ("web",))
+
+
+def test_a_key_that_only_the_code_knows_is_not_left_out_without_it(rota, jobs):
+    jobs.publish(TaskSpec("crawl", rules=TaskRules(unique=KeyRule(None))))
+
+    refused = rota("enqueue", "crawl")
+
+    assert refused.code == 1
+    assert (
+        "crawl finds its unique key by a function of its code, which is not here. Nothing was stored."
+        in refused.err
+    )
 
 
 def test_the_options_say_when_where_and_for_whom(rota, jobs, app):

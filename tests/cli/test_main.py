@@ -84,8 +84,8 @@ def test_a_command_that_resembles_none_is_answered_with_all(rota):
 
     assert said.code == 2
     assert (
-        "no command 'xyzzy' in 'rota jobs'; there are list, show, retry, cancel, hold, release, fail, kill, delete."
-        in said.err
+        "no command 'xyzzy' in 'rota jobs'; "
+        "there are list, show, debug, retry, cancel, hold, release, fail, kill, delete." in said.err
     )
 
 

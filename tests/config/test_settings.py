@@ -316,3 +316,27 @@ def test_what_is_shown_has_no_password_in_it(monkeypatch):
     assert set(rows) == set(Settings.model_fields)
     assert "secret" not in repr(settings) + str(settings) + str(rows)
     assert repr(settings).startswith("Settings(url='postgresql://u:***@h/d'")
+
+
+def test_an_address_to_listen_at_is_read_from_everywhere_and_freed_of_its_driver(monkeypatch):
+    write("rota.toml", 'listen_url = "postgres://u:secret@direct/db"\n')
+    assert Settings.load().listen_url == "postgresql://u:secret@direct/db"
+    monkeypatch.setenv("ROTA_LISTEN_URL", "postgresql+psycopg://u:secret@other/db")
+
+    settings = Settings.load()
+
+    assert settings.listen_url == "postgresql://u:secret@other/db"
+    assert "postgresql://u:***@other/db" in repr(settings)
+
+
+@pytest.mark.parametrize("address", ["memory://", "embedded:", "redis://here", "direct.example.org"])
+def test_an_address_to_listen_at_that_is_not_postgresql_is_refused(monkeypatch, address):
+    monkeypatch.setenv("ROTA_LISTEN_URL", address)
+
+    with pytest.raises(ConfigError) as refused:
+        Settings.load()
+
+    assert str(refused.value) == (
+        f"the setting listen_url is '{address}' (from ROTA_LISTEN_URL), which cannot be used: it is not an address of "
+        "PostgreSQL; write postgresql://user:password@host/database. Change it there."
+    )

@@ -9,6 +9,7 @@ import pytest
 from build import new_id
 from rota._core.failure import ErrorClass
 from rota._core.retry import Retry
+from rota._core.rules import KeyRule, TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Store
 
@@ -23,6 +24,15 @@ FULL = TaskSpec(
     gate_path="account_id",
     category="notifications",
     code_version="abc123",
+    rules=TaskRules(
+        key=KeyRule("order"),
+        unique=KeyRule("account_id", "7"),
+        serial=KeyRule(None),
+        unique_scope="window",
+        unique_window=60.5,
+        on_duplicate="merge",
+        tags=("mail", "ä"),
+    ),
 )
 
 

@@ -8,22 +8,27 @@ from datetime import timedelta
 import pytest
 
 from build import (
+    LEASE,
     Clock,
     a_job,
     a_running_job,
     a_session,
+    by_hand,
     cancelled,
     claim,
     completed,
     failed,
+    fenced,
     new_id,
     partial,
     read,
+    rescue,
 )
+from rota._core.actions import Verb
 from rota._core.failure import ErrorClass
 from rota._core.job import State
 from rota._core.vocabulary import worker_for_delphi
-from rota.stores.contract import Enqueued, JobFilter, Store, Stored
+from rota.stores.contract import Enqueued, JobFilter, Store, Stored, Wanted
 
 
 @pytest.mark.req("L1", "D24", "D13")
@@ -241,6 +246,25 @@ async def test_an_enqueue_repeated_while_its_job_waits_or_runs_changes_nothing(
 
     assert await store.enqueue([new, new]) == first * 2
     assert await store.get([new.id]) == [running]
+
+
+@pytest.mark.parametrize("keys", [{}, {"unique_key": "a"}, {"key": "a"}], ids=str)
+async def test_a_job_that_was_deleted_does_not_come_back_by_a_repeat_and_let_an_old_claim_in(
+    store: Store, clock: Clock, keys: dict[str, str]
+):
+    """Its versions would begin anew, and the frozen worker's version would hold again."""
+    new = a_job(**keys)
+    await store.enqueue([new])
+    [frozen] = await claim(store)
+    clock.advance(LEASE + 1)
+    await rescue(store)
+    await by_hand(store, await read(store, new), Verb.DELETE)
+
+    await store.enqueue([new])
+    await store.enqueue([new, *[a_job() for _ in range(300)]])  # by another way
+    assert await store.get([new.id]) == []
+    assert new.id not in {job.id for job in await claim(store, wanted=Wanted(500))}
+    assert await store.settle([completed(frozen)]) == [fenced(frozen, None)]
 
 
 @pytest.mark.scenario(6)

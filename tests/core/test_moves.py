@@ -124,7 +124,7 @@ def test_the_diagram_draws_every_arrow_once_with_all_its_verbs():
 
     assert lines[0] == "stateDiagram-v2"
     assert "    [*] --> pending: enqueue" in lines
-    assert "    running --> pending: retry, snooze, hand back, fail" in lines
+    assert "    running --> pending: retry, suspect, park, snooze, hand back, fail" in lines
     assert "    dead --> [*]" in lines
     assert (
         len(lines)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, assert_type
 from uuid import UUID
 
-from rota import Handle, Job, Retry, Rota, State, Task, Unique, context, current_job
+from rota import Handle, Job, Retry, Rota, State, Task, Unique, context, current_job, every
 from rota.current import RunningJob
 from rota.enqueueing import BulkResult
 from rota.resource import Resource
@@ -58,9 +58,36 @@ async def timed(job: RunningJob, call_next: Callable[[], Awaitable[Any]]) -> Any
     return await call_next()
 
 
+@app.schedule(
+    "30 2 * * *",
+    tz="Europe/Berlin",
+    jitter="2m",
+    overlap="skip",
+    misfire="last",
+    windows=["0 1 * * SUN for 2h"],
+)
+@app.task
+async def nightly(days: int = 1) -> Receipt:
+    assert_type(current_job().tick, datetime | None)
+    return Receipt(days)
+
+
+@app.schedule(every("5m"))
+def poll() -> list[int]:
+    return []
+
+
+scheduled = app.schedule("@daily", name="a")(plain, 7)
+app.schedule("0 6 * * MON", name="b", misfire="all", cap=24)(optioned.using(queue="q"), "a", account=7)
+
+
 async def use() -> None:
     assert_type(await bare("a"), Receipt)
     assert_type(plain(1), list[int])
+    assert_type(await nightly(), Receipt)
+    assert_type(await nightly.enqueue(days=2), Handle[Receipt])
+    assert_type(poll(), list[int])
+    assert_type(scheduled(1), list[int])
     begun = assert_type(bare("a", times=2), Coroutine[Any, Any, Receipt])
     await begun
 

@@ -57,3 +57,11 @@ def misplaced() -> None: ...
 
 @app.task(quue="fast")  # wrong
 def misspelt() -> None: ...
+
+
+app.schedule("@daily")(send)  # wrong
+app.schedule("@daily")(send, 7)  # wrong
+app.schedule("@daily")(plain, number="7")  # wrong
+app.schedule("@daily")(send.using(queue="q"), "a", tmes=2)  # wrong
+app.schedule("@daily", misfire="some")(plain, 7)  # wrong
+app.schedule(5)(plain, 7)  # wrong

@@ -20,7 +20,8 @@ async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
         return
     from rota.stores.postgres import PostgresStore
 
-    store = PostgresStore(request.getfixturevalue("fresh_database"))
+    url, listen_url = (request.getfixturevalue(name) for name in ("fresh_database", "listen_url"))
+    store = PostgresStore(url, listen_url=listen_url)
     stage = Stage(store)
     yield stage
     await stage.close()

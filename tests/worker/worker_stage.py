@@ -143,5 +143,11 @@ class FaultyStore(MemoryStore):
     async def unpark(self) -> int:
         return await self._through("unpark", super().unpark())
 
+    async def roster(self, *given: Any) -> Any:
+        return await self._through("roster", super().roster(*given))
+
+    async def fire(self, *given: Any) -> Any:
+        return await self._through("fire", super().fire(*given))
+
     async def end_session(self, *given: Any) -> None:
         await self._through("end_session", super().end_session(*given))

@@ -30,11 +30,13 @@ class Audit(NamedTuple):
 
     actor: str
     action: str
-    job_id: UUID
+    job_id: UUID | None
     reason: str | None = None
     before: str | None = None
     after: str | None = None
     at: datetime | None = None
+    about: str | None = None
+    """What it was done to if not to a job: `schedule:nightly`."""
 
 
 class CancelRequest(NamedTuple):

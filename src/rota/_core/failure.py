@@ -22,6 +22,7 @@ class ErrorClass(StrEnum):
     UNKNOWN_TASK = "unknown_task"
     TIMEOUT = "timeout"
     LOST = "lost"  # the worker disappeared with the job
+    CRASH = "crash"  # the process that ran the job died
     DEADLINE = "deadline"  # the job's deadline passed before it could start
     NOT_READY = "not_ready"  # the handler asked to be run later, too often
     CANCELLED = "cancelled"

@@ -179,6 +179,19 @@ class Job(NamedTuple):
             return None
         return self.finished_at - self.claimed_at
 
+    @property
+    def schedule(self) -> str | None:
+        """The schedule that made it, if one did."""
+        headers: dict[str, str] = json.loads(self.headers_json or "{}")
+        return headers.get("rota.schedule")
+
+    @property
+    def tick(self) -> datetime | None:
+        """The moment for which its schedule made it."""
+        headers: dict[str, str] = json.loads(self.headers_json or "{}")
+        text = headers.get("rota.tick")
+        return None if text is None else datetime.fromisoformat(text)
+
     def label(self, now: datetime) -> str:
         """The state in the words people use: scheduled, retrying, snoozed and parked are kinds of pending."""
         if self.state is State.RUNNING and self.cancel_requested_at is not None:

@@ -42,17 +42,34 @@ class Lost(NamedTuple):
     reason: str = "its worker stopped beating"
 
 
+class Crashed(NamedTuple):
+    """The process that ran the job died; `alone`: no other job was in it."""
+
+    failure: Failure
+    alone: bool
+
+
 class HandedBack(NamedTuple):
     """The worker returns the job unrun or unfinished, through no fault of the job."""
 
     reason: str = "worker is shutting down"
+    delay: float = 0.0
+
+
+class Parked(NamedTuple):
+    """The job's task is parked: it must not begin."""
+
+    reason: str
 
 
 class Expired(NamedTuple):
     """The job's deadline had passed when a worker met it."""
 
 
-Outcome: TypeAlias = Returned | Raised | Snoozed | Cancelled | Lost | HandedBack | Expired
+Outcome: TypeAlias = Returned | Raised | Snoozed | Cancelled | Lost | Crashed | HandedBack | Parked | Expired
+
+BYSTANDER_LOSSES = 10
+"""So many deaths of a process that it shared with others end a job that never killed one alone."""
 
 
 class Transition(NamedTuple):
@@ -71,12 +88,15 @@ class Transition(NamedTuple):
     lost: bool = False
     changes: dict[str, object] | None = None
     """Fields that an operator's edit sets besides."""
+    cleared: bool = False
+    """Its process outlived this attempt: earlier losses count no more."""
 
 
 def completed(job: Job) -> Transition:
     """What `decide` says of a handler that returned nothing, at a tenth of its price: nearly every job ends so."""
     return tuple.__new__(
-        Transition, (job, State.COMPLETED, "complete", None, None, None, None, None, False, False, None)
+        Transition,
+        (job, State.COMPLETED, "complete", None, None, None, None, None, False, False, None, False),
     )
 
 
@@ -93,14 +113,34 @@ def decide(job: Job, outcome: Outcome, *, retry: Retry, now: datetime) -> Transi
             if job.cancel_requested_at is not None:
                 return Transition(job, State.CANCELLED, "cancel", reason=job.reason or "cancelled", lost=True)
             return _failed(job, Failure.because(ErrorClass.LOST, reason), retry, now)
+        case Crashed(failure, alone):
+            if job.cancel_requested_at is not None:
+                return Transition(job, State.CANCELLED, "cancel", reason=job.reason or "cancelled", lost=True)
+            return _crashed(job, failure, retry, now, alone=alone)
         case Snoozed(delay, reason):
             return _snoozed(job, delay, reason, retry, now)
-        case HandedBack(reason):
+        case HandedBack(reason, delay):
             # Not the job's fault: the attempt is given back and no snooze is counted.
             if job.cancel_requested_at is not None:
                 return Transition(job, State.CANCELLED, "cancel", reason=job.reason or "cancelled")
             return Transition(
-                job, State.PENDING, "hand back", attempt=max(job.attempt - 1, 0), run_at=now, reason=reason
+                job,
+                State.PENDING,
+                "hand back",
+                attempt=max(job.attempt - 1, 0),
+                run_at=now + timedelta(seconds=delay) if delay else now,
+                reason=reason,
+            )
+        case Parked(reason):
+            if job.cancel_requested_at is not None:
+                return Transition(job, State.CANCELLED, "cancel", reason=job.reason or "cancelled")
+            return Transition(
+                job,
+                State.PENDING,
+                "park",
+                attempt=max(job.attempt - 1, 0),
+                reason=reason,
+                changes={"parked": "task"},
             )
         case Cancelled(reason):
             return Transition(job, State.CANCELLED, "cancel", reason=reason)
@@ -112,10 +152,10 @@ def decide(job: Job, outcome: Outcome, *, retry: Retry, now: datetime) -> Transi
 
 
 def _failed(job: Job, failure: Failure, retry: Retry, now: datetime) -> Transition:
-    lost = failure.error_class is ErrorClass.LOST
+    lost = failure.error_class in (ErrorClass.LOST, ErrorClass.CRASH)
     if not retry.allows(failure.error_class, job.attempt, job.max_attempts):
         return Transition(job, State.DEAD, "die", failure=failure, lost=lost)
-    if lost and job.losses == 0:
+    if failure.error_class is ErrorClass.LOST and job.losses == 0:
         pause = 0.0  # the first loss is nearly always a deploy or a dead machine, not the job
     else:
         pause = retry.delay(
@@ -136,7 +176,31 @@ def _failed(job: Job, failure: Failure, retry: Retry, now: datetime) -> Transiti
         )
     uncounted = failure.error_class is ErrorClass.RATE_LIMITED and not retry.rate_limited_counts
     attempt = max(job.attempt - 1, 0) if uncounted else None
-    return Transition(job, State.PENDING, "retry", attempt=attempt, run_at=run_at, failure=failure, lost=lost)
+    cleared = job.losses > 0 and not lost
+    return Transition(
+        job,
+        State.PENDING,
+        "retry",
+        attempt=attempt,
+        run_at=run_at,
+        failure=failure,
+        lost=lost,
+        cleared=cleared,
+    )
+
+
+def _crashed(job: Job, failure: Failure, retry: Retry, now: datetime, *, alone: bool) -> Transition:
+    """Alone, the job killed its process. Among others it is a suspect: it runs alone next, and loses no attempt."""
+    losses = job.losses + 1
+    if alone:
+        if losses < retry.max_losses:
+            return _failed(job, failure, retry, now)
+        reason = f"its process died {losses} times; the limit is {retry.max_losses} (Retry.max_losses)"
+        return Transition(job, State.DEAD, "die", failure=failure, reason=reason, lost=True)
+    if not retry.lost or losses >= BYSTANDER_LOSSES or (job.deadline is not None and now > job.deadline):
+        return Transition(job, State.DEAD, "die", failure=failure, lost=True)
+    attempt = max(job.attempt - 1, 0)
+    return Transition(job, State.PENDING, "suspect", attempt=attempt, run_at=now, failure=failure, lost=True)
 
 
 def _snoozed(job: Job, delay: float, reason: str | None, retry: Retry, now: datetime) -> Transition:
@@ -155,4 +219,5 @@ def _snoozed(job: Job, delay: float, reason: str | None, retry: Retry, now: date
         run_at=run_at,
         reason=reason,
         snoozed=True,
+        cleared=job.losses > 0,
     )

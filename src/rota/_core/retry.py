@@ -31,6 +31,8 @@ class Retry:
     """Whether a rate-limited attempt uses one up."""
     lost: bool = True
     """False: never rerun after a crash, for work that must not happen twice."""
+    max_losses: int = 3
+    """A job whose process died so often, in the end with nothing else in it, is dead."""
     max_snoozes: int = 1000
     classes: Mapping[str | type[BaseException], ErrorClass | str] = field(default_factory=dict)
     """Exception type, or its name (`TimeoutError`, `httpx.ConnectError`), to its class."""
@@ -44,6 +46,8 @@ class Retry:
             raise ValueError(f"Retry(attempts={self.attempts}): at most 32767.")
         if self.base < 0 or self.cap < 0 or self.rate_limited_base < 0:
             raise ValueError("Retry: base, cap and rate_limited_base are seconds and cannot be negative.")
+        if self.max_losses < 1:
+            raise ValueError(f"Retry(max_losses={self.max_losses}): give at least 1.")
         if not 0 <= self.jitter < 1:
             raise ValueError(
                 f"Retry(jitter={self.jitter}): give a share from 0 to below 1, such as 0.2 for 20 %."
@@ -81,7 +85,7 @@ class Retry:
         """Whether attempt number `attempt`, which failed so, may be followed by another."""
         if error_class in FINAL:
             return False
-        if error_class is ErrorClass.LOST and not self.lost:
+        if error_class in (ErrorClass.LOST, ErrorClass.CRASH) and not self.lost:
             return False
         if error_class is ErrorClass.RATE_LIMITED and not self.rate_limited_counts:
             return True

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from rota._core.retry import Retry
+from rota._core.rules import TaskRules
 
 
 class TaskSpec(NamedTuple):
@@ -23,3 +24,5 @@ class TaskSpec(NamedTuple):
     """The argument whose value is its serial key, if it has one."""
     category: str | None = None
     code_version: str | None = None
+    rules: TaskRules = TaskRules()
+    """Where its jobs get their keys from."""

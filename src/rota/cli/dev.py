@@ -80,7 +80,17 @@ class Keeper:
     def _start(self) -> None:
         shared = ["--url", self.call.url] if self.call.url else []
         shared += ["-v"] if self.call.verbose else []
-        command = [sys.executable, "-m", "rota.cli", "worker", self.named, "--migrate", *shared]
+        command = [
+            sys.executable,
+            "-m",
+            "rota.cli",
+            "worker",
+            self.named,
+            "--migrate",
+            "--processes",
+            "0",
+            *shared,
+        ]
         # A session of its own: Ctrl-C reaches the worker through us, once, and not twice.
         self.process = subprocess.Popen(command, start_new_session=True)  # noqa: S603 - our own interpreter
 

@@ -86,6 +86,15 @@ async def _of_work(admin: Admin) -> list[Finding]:
             )
             for task, jobs in sorted((await admin.unserved()).items())
         ] or [Finding("ok", "tasks: every waiting job has a worker that knows it")]
+    found += [
+        Finding(
+            "warn",
+            f"tasks: {row.task!r} is parked; {many(row.crashes, 'job')} killed their process under code version "
+            f"{row.code_version}, the last one: {row.what}",
+            f"Deploy a repaired version, or `rota tasks release {row.task}`.",
+        )
+        for row in await admin.parked_tasks()
+    ]
     waited = stats.oldest_wait
     if waited is not None and waited.total_seconds() > LONG_WAIT:
         found.append(

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import Job, State
@@ -51,18 +52,32 @@ def stop_when_empty(store: Store, scope: Scope) -> threading.Thread:
 async def _watch(store: Store, scope: Scope) -> None:
     admin = Admin(store, actor="rota worker --drain")
     try:
-        empty = 0
-        while empty < LOOKS:
-            await asyncio.sleep(LOOK_EVERY)
-            try:
-                # Until the worker has begun nobody would hear the signal.
-                begun = os.getpid() in {session.pid for session in await admin.living()}
-                empty = empty + 1 if begun and not await left(admin, scope) else 0
-            except StoreError:  # the worker itself says so, and waits for the store to come back
-                empty = 0
+        await _begun(admin)
+        await until_empty(store, scope)
     finally:
         await store.close()
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _begun(admin: Admin) -> None:
+    """Wait until this process has a session: before that nobody would hear the signal."""
+    while True:
+        with suppress(StoreError):
+            if os.getpid() in {session.pid for session in await admin.living()}:
+                return
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def until_empty(store: Store, scope: Scope) -> None:
+    """Wait until no job keeps the drain going."""
+    admin = Admin(store, actor="rota worker --drain")
+    empty = 0
+    while empty < LOOKS:
+        await asyncio.sleep(LOOK_EVERY)
+        try:
+            empty = 0 if await left(admin, scope) else empty + 1
+        except StoreError:  # the worker itself says so, and waits for the store to come back
+            empty = 0
 
 
 async def left(admin: Admin, scope: Scope) -> bool:

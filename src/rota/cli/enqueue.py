@@ -15,6 +15,7 @@ from rota.cli import arguments, exits, waiting
 from rota.cli.commands import Call, Command, call_of, whoami, with_call
 from rota.cli.locate import load_app, reference
 from rota.cli.params import Length, Moment
+from rota.cli.ticking import Tick, for_tick
 from rota.cli.words import as_json, span
 from rota.errors import KeyConflict, PayloadInvalid, UnknownTask
 from rota.stores.contract import Stored
@@ -58,6 +59,7 @@ def _read(path: str) -> str:
         "rota enqueue send_email to=ann@example.org account_id=7",
         "rota enqueue resize sizes:='[100, 200]' --in 5m --queue images",
         "rota enqueue import_feed --json feed.json --key feed-2026-03-01",
+        "rota enqueue lifecycle_eval --tick day",
         'echo \'{"name": "Ann"}\' | rota enqueue greet --json - --wait',
     ),
 )
@@ -81,6 +83,14 @@ def _read(path: str) -> str:
     help="Due then, such as 2026-03-01T09:30; local time without a zone.",
 )
 @click.option("--key", help="Idempotency key: a second job with it is the first one.")
+@click.option(
+    "--tick",
+    type=Tick(),
+    is_flag=False,
+    flag_value="minute",
+    metavar="[TIME|minute|hour|day]",
+    help="For cron jobs: one job for these arguments and this time, however often it is called. Bare: this minute.",
+)
 @click.option("--queue", "-q", help="Another queue than the task's own.")
 @click.option("--priority", type=click.IntRange(0, 32_767), help="Lower runs first; 100 is normal.")
 @click.option("--tenant", help="On whose behalf.")
@@ -100,12 +110,15 @@ def enqueue(call: Call, *, wait: bool, timeout: float | None, app: str | None, *
     """
     import asyncio
 
+    tick = given.pop("tick")
     wish = Wish(given.pop("task"), given.pop("pairs"), given.pop("document"), given)
+    if tick is not None and given["key"] is not None:
+        raise click.UsageError("--tick and --key were both given; the tick is the key.")
     if given["delay"] is not None and given["at"] is not None:
         raise click.UsageError("--in and --at were both given; a job becomes due once.")
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait.")
-    asyncio.run(_enqueue(call, wish, app, wait=wait, limit=timeout))
+    asyncio.run(_enqueue(call, wish, app, tick, wait=wait, limit=timeout))
 
 
 class Wish(NamedTuple):
@@ -130,13 +143,17 @@ class Wish(NamedTuple):
         return arguments.payload_from(self.pairs, self.document, schema)
 
 
-async def _enqueue(call: Call, wish: Wish, app: str | None, *, wait: bool, limit: float | None) -> None:
+async def _enqueue(
+    call: Call, wish: Wish, app: str | None, tick: str | None, *, wait: bool, limit: float | None
+) -> None:
     from rota.admin import Admin
 
     found = _app_here(call, app)
     store = call.open_store(found)
     try:
         job = await _prepared(found, store, wish)
+        if tick is not None:
+            job = for_tick(job, tick, await store.now())
         [answer] = await store.enqueue([job])
         if answer.stored is Stored.CONFLICT:
             raise KeyConflict(job.key or "", answer.id)
@@ -173,6 +190,7 @@ def _from_registry(spec: TaskSpec, wish: Wish) -> NewJob:
     from uuid_utils.compat import uuid7
 
     from rota._core.payload import problem
+    from rota._core.rules import KeyRule
 
     schema = json.loads(spec.schema_json)
     payload = wish.payload(schema)
@@ -192,13 +210,12 @@ def _from_registry(spec: TaskSpec, wish: Wish) -> NewJob:
         category=spec.category,
         payload_version=spec.payload_version,
     )
-    job = job._replace(**wish.terms())
-    serial = payload.get(spec.gate_path) if spec.gate_path else None
-    if serial is None:
-        return job
+    said = wish.terms()
+    ruled = spec.rules.terms(spec.name, payload, said)
+    serial = ruled.pop("serial", None) or (KeyRule(spec.gate_path).of(payload) if spec.gate_path else None)
+    job = job._replace(**(ruled | said))
     # As a task with `serial=` makes it, from the argument's text.
-    text = serial if isinstance(serial, str) else json.dumps(serial)
-    return job._replace(gate=f"serial:{job.tenant or ''}:{text}")
+    return job if serial is None else job._replace(gate=f"serial:{job.tenant or ''}:{serial}")
 
 
 def _say(call: Call, job: NewJob, answer: Enqueued, *, quiet: bool) -> None:

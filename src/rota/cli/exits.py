@@ -23,6 +23,10 @@ _CODES: tuple[tuple[type[errors.RotaError], int], ...] = (
     (errors.UnknownTask, USAGE),
     (errors.PayloadInvalid, USAGE),
     (errors.TaskError, USAGE),
+    (errors.TaskNotParked, NOTHING),
+    (errors.ScheduleNotFound, NOTHING),
+    (errors.ScheduleChanged, PROBLEMS),
+    (errors.ScheduleError, USAGE),
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli import exits
-from rota.cli.commands import Call, Command, with_admin
+from rota.cli.commands import Call, Command, with_admin, with_call
 from rota.cli.params import Length
 from rota.cli.words import many, span
 from rota.errors import StoreUnavailable
@@ -19,20 +19,65 @@ if TYPE_CHECKING:
 PATIENCE = 5.0
 
 
-@click.command("health", cls=Command, examples=("rota health", "rota health --workers 2 --timeout 2s"))
-@click.option(
-    "--workers", type=click.IntRange(0), default=0, metavar="N", help="At least so many living workers."
+@click.command(
+    "health",
+    cls=Command,
+    examples=("rota health", "rota health --workers 2 --timeout 2s", "rota health --port 8081"),
 )
 @click.option(
-    "--timeout", type=Length(), default=PATIENCE, show_default="5s", help="How long the store may take."
+    "--workers", type=click.IntRange(0), metavar="N", help="Ask the store: at least so many living workers."
 )
-@with_admin
-async def health(call: Call, admin: Admin, *, workers: int, timeout: float) -> None:  # noqa: ASYNC109 - the option
+@click.option("--port", metavar="[HOST:]PORT", help="Ask the worker behind this health port, not the store.")
+@click.option(
+    "--timeout", type=Length(), default=PATIENCE, show_default="5s", help="How long the answer may take."
+)
+@with_call
+def health(call: Call, *, workers: int | None, port: str | None, timeout: float) -> None:
     """Answer quickly whether all is well, for probes.
 
-    Exit 0: the store answers, its schema fits, and enough workers live. Exit 3: the store cannot be reached.
-    Exit 1: anything else.
+    Asks the worker of this machine where a health port is set (--port, ROTA_HEALTH_PORT, rota.toml), else the store.
+    Exit 0: the worker is ready; or the store answers, its schema fits, and enough workers live. Exit 3: nobody
+    answers. Exit 1: anything else.
     """
+    if workers is not None and port is not None:
+        raise click.UsageError("--workers asks the store and --port asks one worker; give one of them.")
+    if port is None and workers is None:
+        port = call.settings().health_port
+    if port is not None:
+        _ask_worker(call, port, timeout)
+    else:
+        _ask_store(workers=workers or 0, timeout=timeout)
+
+
+def _ask_worker(call: Call, port: str, timeout: float) -> None:
+    import http.client
+
+    from rota.worker.supervisor.health import Address
+
+    address = Address.parse(port)
+    here = address._replace(host="127.0.0.1") if address.host in ("0.0.0.0", "::") else address  # noqa: S104 - compared
+    line = http.client.HTTPConnection(here.host, here.port, timeout=timeout)
+    try:
+        line.request("GET", "/readyz")
+        answer = line.getresponse()
+        words = answer.read().decode("utf-8", "replace").strip()
+    except (OSError, http.client.HTTPException) as error:
+        raise StoreUnavailable(
+            f"no worker answers at {here} ({error}). Start one with `rota worker --health-port {port}`, or correct "
+            "the port."
+        ) from error
+    finally:
+        line.close()
+    well = answer.status == 200
+    call.output.table(
+        ("healthy", "says"), [("yes" if well else "no", words)], records=[{"healthy": well, "says": words}]
+    )
+    if not well:
+        exits.leave(exits.PROBLEMS)
+
+
+@with_admin
+async def _ask_store(call: Call, admin: Admin, *, workers: int, timeout: float) -> None:  # noqa: ASYNC109 - the option
     try:
         async with asyncio.timeout(timeout):
             await admin.store.open()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota._core.job import State
-from rota.cli import exits, job_actions, records
+from rota.cli import debug, exits, job_actions, records
 from rota.cli.commands import Call, Group, with_admin
 from rota.cli.filters import filter_from, filter_options
 from rota.cli.params import JobId
@@ -106,5 +106,5 @@ def _show_history(call: Call, view: JobView) -> None:
         output.table(records.HEADERS, rows, records=(), title="Jobs that it enqueued")
 
 
-for verb in job_actions.VERBS:
+for verb in (debug.debug, *job_actions.VERBS):
     jobs.add_command(verb)

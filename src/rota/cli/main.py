@@ -23,6 +23,8 @@ COMMANDS = {
     "worker": ("worker", "Daily work", "Run the jobs of an app."),
     "enqueue": ("enqueue", "Daily work", "Enqueue one job."),
     "jobs": ("jobs", "Daily work", "Look at jobs, and act on them."),
+    "tasks": ("tasks", "Daily work", "Look at tasks, and release one that is parked."),
+    "schedules": ("schedules", "Daily work", "Look at schedules, and act on them."),
     "migrate": ("migrate", "Store", "Bring the database schema up to date."),
     "db": ("db", "Store", "Start, stop and use the embedded PostgreSQL."),
     "doctor": ("doctor", "Checks", "Examine the store and say what to fix."),

@@ -10,7 +10,7 @@ import click
 
 from rota.cli import draining, exits, logs
 from rota.cli.commands import Call, Command, with_call
-from rota.cli.locate import find_app
+from rota.cli.locate import find_app, reference
 from rota.cli.words import many
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ GENERAL = "general"
     cls=Command,
     examples=(
         "rota worker jobs.py",
-        "rota worker shop.jobs:app -c 50",
+        "rota worker shop.jobs:app -c 50 --processes 2",
         "rota worker shop.jobs:app --lane fast=3 --lane reports=2:reports,exports",
+        "rota worker shop.jobs:app --health-port 8081 --max-rss 1GB",
         "rota worker jobs.py --queue mail --drain",
     ),
 )
@@ -46,32 +47,72 @@ GENERAL = "general"
 @click.option(
     "--concurrency", "-c", type=click.IntRange(1, 10_000), metavar="N", help="Slots of the general lane."
 )
+@click.option("--processes", metavar="N", help="Child processes, each with these slots; 0: no supervisor.")
+@click.option("--max-jobs", metavar="N", help="Replace a child after about so many jobs.")
+@click.option("--max-rss", metavar="SIZE", help="Replace a child that uses more memory than, say, 512MB.")
+@click.option(
+    "--health-port", metavar="[HOST:]PORT", help="Answer /livez, /readyz and /startupz there, for probes."
+)
 @click.option("--drain", is_flag=True, help="Stop when nothing is due, running or to be retried.")
 @click.option("--migrate", is_flag=True, help="Bring the schema up to date first.")
+@click.option("--child", hidden=True)
 @with_call
-def worker(call: Call, *, app: str | None, drain: bool, migrate: bool, **options: Any) -> None:
+def worker(
+    call: Call,
+    *,
+    app: str | None,
+    drain: bool,
+    migrate: bool,
+    child: str | None,
+    processes: str | None,
+    max_jobs: str | None,
+    max_rss: str | None,
+    health_port: str | None,
+    **options: Any,
+) -> None:
     """Run the jobs of an app.
 
-    SIGTERM or Ctrl-C: take no more jobs and finish those that run; a second one hands them back at once. Exit 1
-    says that jobs were interrupted and handed back.
+    A supervisor watches over the processes that run them, and replaces what dies. SIGTERM or Ctrl-C: take no more
+    jobs and finish those that run; a second one hands them back at once. SIGHUP: start new processes, which import
+    the app anew, and let the old ones finish. SIGUSR1: log what runs. Exit 1 says that jobs were interrupted and
+    handed back.
     """
+    if child is not None:
+        from rota.cli.working import be_child
+
+        exits.leave(be_child(call, app, child, migrate=migrate, options=options))
+    settings = call.settings(processes=processes, max_jobs=max_jobs, max_rss=max_rss, health_port=health_port)
+    if settings.processes > 0:
+        from rota.cli.working import supervise
+
+        named = reference(app, settings.app)
+        choose(settings, **options)  # what makes no sense is said before anything starts
+        exits.leave(supervise(call, settings, named, options, drain=drain, migrate=migrate))
+    if health_port is not None:
+        raise click.UsageError("--health-port needs a supervisor to answer there; leave out --processes 0.")
+    found = load(call, app)
+    if migrate:
+        asyncio.run(bring_up_to_date(call, found))
+    chosen = choose(found.settings, **options)
+    if drain:
+        draining.stop_when_empty(found.store, _scope(found, chosen))
     from rota.worker import run
 
+    exits.leave(run(found, **chosen))
+
+
+def load(call: Call, app: str | None, *, quietly: bool = False) -> Rota:
+    """Import the app and set up the log."""
     if call.url is not None:
         os.environ["ROTA_URL"] = call.url  # before the app is imported: it reads its settings by itself
     found = find_app(app, call.settings().app)
     _check_url(call, found)
     logs.configure(found.settings, verbose=call.verbose)
-    if not found.tasks:
+    if not found.tasks and not quietly:
         call.output.words(
             "The app has no tasks, so nothing will run. Import the modules that define them in it."
         )
-    chosen = _choose(found.settings, **options)
-    if migrate:
-        asyncio.run(_migrate(call, found))
-    if drain:
-        draining.stop_when_empty(found.store, _scope(found, chosen))
-    exits.leave(run(found, **chosen))
+    return found
 
 
 def _check_url(call: Call, app: Rota) -> None:
@@ -85,7 +126,7 @@ def _check_url(call: Call, app: Rota) -> None:
         )
 
 
-def _choose(
+def choose(
     settings: Settings,
     *,
     lanes: tuple[str, ...],
@@ -124,7 +165,7 @@ def _scope(app: Rota, chosen: Mapping[str, Any]) -> draining.Scope:
     return draining.Scope(chosen["tasks"] or tuple(app.tasks), queues, chosen["tenant"])
 
 
-async def _migrate(call: Call, app: Rota) -> None:
+async def bring_up_to_date(call: Call, app: Rota) -> None:
     try:
         applied = await app.migrate()
     finally:

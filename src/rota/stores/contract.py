@@ -16,6 +16,8 @@ from rota._core.actions import Audit, Change
 from rota._core.job import Job, NewJob, State
 from rota._core.outcome import Transition
 from rota._core.task_spec import TaskSpec
+from rota.stores.schedule_contract import Schedules
+from rota.stores.suspect_contract import Suspects
 
 
 class Stored(StrEnum):
@@ -47,6 +49,7 @@ class Answer(StrEnum):
     APPLIED = "applied"
     ALREADY = "already"  # this very claim was settled before: a lost answer, repeated
     FENCED = "fenced"  # the job has moved on; nothing was changed
+    BUSY = "busy"  # an open transaction of somebody holds its unique key; nothing was changed: settle it again later
 
 
 class Settled(NamedTuple):
@@ -92,6 +95,7 @@ class SessionRecord(NamedTuple):
     lease_until: datetime
     ended_at: datetime | None
     tasks: tuple[str, ...] = ()
+    code_version: str | None = None
 
 
 class Beat(NamedTuple):
@@ -149,6 +153,9 @@ class Retention(NamedTuple):
     finished: float = 7 * 86_400.0
     dead_after_review: float = 30 * 86_400.0
     sessions: float = 86_400.0
+    ticks: float = 30 * 86_400.0
+    ticks_kept: int = 10_000
+    """Of each schedule so many ticks stay, however old they are."""
 
 
 class Tidied(NamedTuple):
@@ -159,6 +166,7 @@ class Tidied(NamedTuple):
     dead: int = 0
     keys: int = 0
     sessions: int = 0
+    ticks: int = 0
 
 
 class Count(NamedTuple):
@@ -212,7 +220,7 @@ class Jobs(Protocol):
         """Store each job durably, or say which job stands for it already; answers in order.
 
         Repeating an enqueue with the same ids changes nothing, even when a job
-        has meanwhile finished: its answer is again `created`.
+        has meanwhile finished or was deleted: its answer is again `created`.
         """
         ...
 
@@ -228,8 +236,10 @@ class Jobs(Protocol):
         """Apply each transition whose version still holds; say what became of each, in order.
 
         `applied`; `already` when this very claim was settled before (a lost
-        answer, repeated); `fenced` when the job has moved on. None of the
-        three is an error, and one bad transition never stops the others.
+        answer, repeated); `fenced` when the job has moved on; `busy` when it
+        goes back to waiting and somebody's open transaction holds its unique
+        key, so that it must be settled again. None of the four is an error, and
+        one bad or busy transition never stops the others.
         """
         ...
 
@@ -263,8 +273,10 @@ class Jobs(Protocol):
         """Apply an operator's change if the version still holds, and record it in the audit: both or neither."""
         ...
 
-    async def audit(self, job_id: UUID | None = None, *, limit: int = 50) -> list[Audit]:
-        """The audit trail, newest first."""
+    async def audit(
+        self, job_id: UUID | None = None, *, about: str | None = None, limit: int = 50
+    ) -> list[Audit]:
+        """The audit trail, newest first: of a job, of something else (`about`), or of all."""
         ...
 
 
@@ -305,7 +317,7 @@ class Tasks(Protocol):
     """What every store promises of the registry."""
 
     async def publish(self, tasks: Sequence[TaskSpec]) -> None:
-        """Make these tasks known; what is known of others stays."""
+        """Make these tasks known; what is known of others stays. Of a task, the newest code that is at work wins."""
         ...
 
     async def tasks(self) -> list[TaskSpec]:
@@ -325,7 +337,7 @@ class Upkeep(Protocol):
         ...
 
 
-class Store(Jobs, Sessions, Tasks, Upkeep, Protocol):
+class Store(Jobs, Sessions, Tasks, Upkeep, Schedules, Suspects, Protocol):
     """A whole store."""
 
     name: str

@@ -8,6 +8,8 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,8 +25,11 @@ EMBEDDED_PATH = ".rota"
 """Where the embedded server keeps its files unless told: in the current directory."""
 
 
-def open_store(url: str | None, settings: Settings) -> Store:
-    """The store at an address; None: the address that the settings give. Nothing is connected yet."""
+def open_store(url: str | None, settings: Settings, *, clock: Callable[[], datetime] | None = None) -> Store:
+    """The store at an address; None: the address that the settings give. Nothing is connected yet.
+
+    `clock` replaces the store's own clock in tests; an embedded server keeps its own.
+    """
     if url is None:
         address = settings.address()
     else:
@@ -33,13 +38,13 @@ def open_store(url: str | None, settings: Settings) -> Store:
     if kind == "memory":
         from rota.stores.memory import MemoryStore
 
-        return MemoryStore()
+        return MemoryStore(clock=clock)
     if kind == "embedded":
         from rota.stores.postgres import PostgresStore
 
         path = embedded_path(address)
         return cast("Store", LateStore(PostgresStore, lambda: _start_embedded(path, settings)))
-    return _postgres(address, settings)
+    return _postgres(address, settings, clock)
 
 
 def embedded_path(address: str) -> Path:
@@ -55,10 +60,24 @@ def migration_sql(since: int = 0) -> str:
     return sql(since)
 
 
-def _postgres(url: str, settings: Settings) -> Store:
+def scratch_database(server: str) -> AbstractContextManager[str]:
+    """The address of an empty database of one's own on a server, for as long as the block runs."""
+    from rota.stores.postgres.scratch import scratch_database
+
+    return scratch_database(server)
+
+
+def empty_database(url: str) -> None:
+    """Remove everything that Rota keeps in a database that belongs to tests."""
+    from rota.stores.postgres.scratch import empty
+
+    empty(url)
+
+
+def _postgres(url: str, settings: Settings, clock: Callable[[], datetime] | None = None) -> Store:
     from rota.stores.postgres import PostgresStore
 
-    return PostgresStore(url, listen_url=settings.listen_url)
+    return PostgresStore(url, clock=clock, listen_url=settings.listen_url)
 
 
 def _start_embedded(path: Path, settings: Settings) -> Store:

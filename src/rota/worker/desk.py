@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rota._core.suspects import ParkedTask
 from rota.errors import UnknownTask
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.worker.execution import Run
@@ -16,6 +17,8 @@ from rota.worker.session import Session
 log = logging.getLogger("rota.worker")
 
 BATCH = 500
+BUSY_PAUSE = 0.5
+"""Seconds until an end is written again whose unique key somebody held."""
 
 
 class Order(NamedTuple):
@@ -52,8 +55,12 @@ class Desk:
         self.stirred = asyncio.Event()
         """Something happened, and there is room for more: look again soon."""
         self.gates_seen = False
+        self.parked: Mapping[str, ParkedTask] = {}
+        """Tasks whose jobs must not begin here, because too many of them killed their process."""
         self._tasks, self._only, self._tenant = tasks, only, tenant
         self._unknown: set[str] = set()
+        self._busy: set[Run] = set()
+        """Ends that could not be written yet, because somebody's open transaction holds the job's unique key."""
         self._waiting: list[asyncio.Future[None]] = []
         self._turn = 0
 
@@ -93,8 +100,9 @@ class Desk:
         if order.batch:
             self.held.difference_update(order.batch)
             for answer in settled:
-                if answer.answer is Answer.FENCED:
-                    self._count_fenced(answer)
+                if answer.answer is not Answer.APPLIED:
+                    self._examine(order.batch, settled)
+                    break
         if order.session is not self.session or not order.session.trusted:
             # It ended, or this process stood still past its lease: what it claimed may be somebody else's by now.
             if order.lane is not None:
@@ -178,7 +186,7 @@ class Desk:
     @property
     def written(self) -> bool:
         """Whether every end is known to be written."""
-        return not self.outbox and not self.flights
+        return not self.outbox and not self.flights and not self._busy
 
     @property
     def queues(self) -> tuple[str, ...] | None:
@@ -206,6 +214,20 @@ class Desk:
                     self._turn = (turn + step + 1) % number
                     return lane
         return None
+
+    def _examine(self, batch: Sequence[Run], settled: Sequence[Settled]) -> None:
+        """Some ends were not simply written."""
+        for run, answer in zip([run for run in batch if run.transition is not None], settled, strict=True):
+            if answer.answer is Answer.FENCED:
+                self._count_fenced(answer)
+            elif answer.answer is Answer.BUSY:
+                self.held.add(run)
+                self._busy.add(run)
+                asyncio.get_running_loop().call_later(BUSY_PAUSE, self._settle_again, run)
+
+    def _settle_again(self, run: Run) -> None:
+        self._busy.discard(run)
+        self.settle(run)
 
     def _count_fenced(self, answer: Settled) -> None:
         self.fenced += 1

@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from rota.errors import StoreUnavailable
@@ -16,6 +16,9 @@ from rota.worker.execution import Run
 from rota.worker.service import Service
 from rota.worker.session import Session
 from rota.worker.stall import StallDetector
+
+if TYPE_CHECKING:
+    from rota.worker.supervisor.shown import Shown
 
 STRAYS_EVERY = 3
 """Every so many beats the store is asked for jobs that are ours and that we do not know."""
@@ -57,9 +60,11 @@ class Beats(Service):
         *,
         lease: float,
         every: float,
+        shown: Shown | None = None,
     ) -> None:
         super().__init__()
         self.session: Session | None = None
+        self._shown = shown
         self._store, self._introduce, self._held = store, introduce, held
         self._tell, self._news = tell, news
         self._lease, self._every = lease, every
@@ -87,7 +92,11 @@ class Beats(Service):
         sent = monotonic()
         async with _answered_within(self._every):
             await self._store.open_session(start, lease=self._lease)
-        self.session = session = Session(start.id, self._lease, sent)
+        shown = self._shown
+        session = Session(start.id, self._lease, sent, None if shown is None else shown.kept)
+        if shown is not None:
+            shown.opened(session)  # before anything is claimed: else nobody could end it for us at once
+        self.session = session
         self._next = sent + self._every
         self._until_strays = STRAYS_EVERY
         self._tell(self._news.opened, session)
@@ -108,6 +117,8 @@ class Beats(Service):
             self.give_up(session, "the store says that it has ended")
             return
         session.prolong(sent)
+        if self._shown is not None:
+            self._shown.beaten(sent)
         self._until_strays = STRAYS_EVERY if strays and not beat.strays else self._until_strays - 1
         if beat.cancel or beat.lost:
             self._tell(self._news.heard, session, beat, named)
@@ -120,9 +131,11 @@ class Trust(Service):
 
     name = "self-fencing"
 
-    def __init__(self, beats: Beats, stall: StallDetector, *, every: float) -> None:
+    def __init__(
+        self, beats: Beats, stall: StallDetector, *, every: float, shown: Shown | None = None
+    ) -> None:
         super().__init__()
-        self._beats, self._stall, self._every = beats, stall, every
+        self._beats, self._stall, self._every, self._shown = beats, stall, every, shown
 
     async def step(self) -> None:
         await asyncio.sleep(self._every)
@@ -130,6 +143,8 @@ class Trust(Service):
         if session is not None and not session.trusted:
             self._beats.give_up(session, "its beats were not answered in time")
         self._stall.look()
+        if self._shown is not None:
+            self._shown.looked()
 
 
 class Heart:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from rota._core.actions import Audit
 from rota.errors import RotaError
+from rota.worker.code import code_version
 from rota.worker.host import Host, Opened
 from rota.worker.service import Service
 
@@ -23,7 +25,28 @@ class Opening(Service):
 
     async def step(self) -> None:
         await self._host.store.open()
-        await self._host.store.publish([task.spec() for task in self._host.tasks.values()])
+        version = code_version(self._host)
+        specs = [task.spec()._replace(code_version=version) for task in self._host.tasks.values()]
+        await self._host.store.publish(specs)
+        await self._release_older(version)
+        windows = self._host.settings.maintenance
+        schedules = [schedule.spec(windows) for schedule in self._host.schedules.values()]
+        if schedules and self._host.settings.schedules:
+            await self._host.store.publish_schedules(schedules)
+
+    async def _release_older(self, version: str) -> None:
+        """What crashed under other code gets a new chance under this, if this is the newest."""
+        store = self._host.store
+        older = [row for row in await store.parked_tasks() if row.code_version != version]
+        if not older:
+            return
+        newest = {spec.name for spec in await store.tasks() if spec.code_version == version}
+        for row in older:
+            if row.task in newest:
+                reason = f"parked under code version {row.code_version}, and {version} is deployed"
+                audit = Audit(f"worker of {version}", "release", None, reason, about=f"task:{row.task}")
+                freed = await store.release_task(row.task, audit, code_version=row.code_version)
+                log.warning("the task %s is released: %s. Its jobs go on: %d.", row.task, reason, freed or 0)
 
 
 async def open_all(resources: Sequence[Opened]) -> list[Opened]:

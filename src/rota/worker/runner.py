@@ -13,7 +13,17 @@ from typing import Any, TypeAlias
 
 from rota._core.failure import ErrorClass
 from rota._core.job import State
-from rota._core.outcome import Cancelled, Expired, HandedBack, Outcome, Raised, Returned, completed, decide
+from rota._core.outcome import (
+    Cancelled,
+    Expired,
+    HandedBack,
+    Outcome,
+    Parked,
+    Raised,
+    Returned,
+    completed,
+    decide,
+)
 from rota.current import running
 from rota.errors import PayloadInvalid
 from rota.task import Task
@@ -24,6 +34,7 @@ from rota.worker.execution import Run, Stop
 from rota.worker.executors.aio import rest_of
 from rota.worker.executors.thread import Threads
 from rota.worker.host import Middleware
+from rota.worker.isolation import Isolation
 from rota.worker.lanes import Lane
 from rota.worker.wrapping import Wrapping
 
@@ -61,6 +72,7 @@ class Runner:
         self.abandoned = 0
         """Handlers that did not stop when told to, and were left behind."""
         self.threads = Threads(loop, self._thread_ended)
+        self.isolation = Isolation(self._sit_down, self._limit, self._end)
         self._wrapping = Wrapping(middleware, self.threads)
         self._desk, self._tasks, self._stop_grace = desk, tasks, stop_grace
         self._closing = False
@@ -102,10 +114,11 @@ class Runner:
             self._deadlines.set(run, self._stop_grace)
             if run.carrier is not None:
                 run.carrier.cancel()
+        self.isolation.stop(run)
 
     def abandon(self, run: Run) -> None:
         """Record the end of a run that does not stop. What its handler does later changes nothing."""
-        if run.ended:
+        if run.ended or self.isolation.kill(run):
             return
         self.abandoned += 1
         if run.seat is not None:
@@ -157,11 +170,12 @@ class Runner:
         self._drop_untrusted()
         slice_end = monotonic() + SLICE
         while ready:
-            run = self.current = ready.popleft()
+            run = ready.popleft()
             lane = run.lane
             if lane is not None and lane.seated >= lane.slots and run.stop is None:
                 self._wait_for_a_slot(run, lane)
                 continue
+            self.current = run
             running.set(run)
             before = copy_context()
             try:
@@ -237,7 +251,7 @@ class Runner:
     # One run, step by step
 
     def _begin(self, run: Run) -> Begun | None:
-        """Begin a run: its coroutine, or None when it has ended already or runs in a thread."""
+        """Begin a run: its coroutine, or None when it has ended already or runs in a thread or a child process."""
         job = run.job
         task = run.task_run = self._tasks.get(job.task)
         if task is None:
@@ -249,6 +263,11 @@ class Runner:
             if outcome is not None:
                 self._end(run, outcome)
                 return None
+        if self._desk.parked and job.task in self._desk.parked:
+            self._end(run, Parked(self._desk.parked[job.task].reason))
+            return None
+        if (task.process is not None or job.losses) and self.isolation.takes(run, task):
+            return None
         try:
             args, kwargs = task.arguments(job.payload_json)
         except PayloadInvalid as error:

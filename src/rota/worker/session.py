@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 from uuid import UUID
 
@@ -22,22 +22,36 @@ class Session:
     Trust runs by this machine's monotonic clock, counted from the moment a
     beat was *sent*, and ends a little before the lease does in the store. Past
     it, somebody else may own the jobs.
+
+    `kept` answers when somebody else last sent a beat for this session: the
+    supervisor does while this process cannot.
     """
 
-    __slots__ = ("id", "lease", "trusted_until")
+    __slots__ = ("_kept", "id", "lease", "sent", "trusted_until")
 
-    def __init__(self, session_id: UUID, lease: float, sent: float) -> None:
+    def __init__(
+        self, session_id: UUID, lease: float, sent: float, kept: Callable[[UUID], float] | None = None
+    ) -> None:
         self.id = session_id
         self.lease = lease
         self.trusted_until = 0.0
+        self._kept = kept
         self.prolong(sent)
 
     def prolong(self, sent: float) -> None:
         """A beat that was sent at `sent` was answered well."""
+        self.sent = sent
         self.trusted_until = sent + self.lease - min(MARGIN, self.lease / 5)
 
     @property
     def trusted(self) -> bool:
+        return monotonic() < self.trusted_until or (self._kept is not None and self._was_kept())
+
+    def _was_kept(self) -> bool:
+        assert self._kept is not None
+        sent = self._kept(self.id)
+        if sent > self.sent:
+            self.prolong(sent)
         return monotonic() < self.trusted_until
 
 

@@ -10,9 +10,12 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.worker.execution import Run
+
+if TYPE_CHECKING:
+    from rota.worker.supervisor.shown import Shown
 
 log = logging.getLogger("rota.worker")
 
@@ -24,10 +27,15 @@ _OURS = __file__.removesuffix("worker/stall.py")
 class StallDetector:
     """The loop ticks; `look()` warns once when the tick stands still for longer than `limit` seconds."""
 
-    def __init__(self, run_of: Callable[[asyncio.Task[Any] | None], Run | None], limit: float) -> None:
+    def __init__(
+        self,
+        run_of: Callable[[asyncio.Task[Any] | None], Run | None],
+        limit: float,
+        shown: Shown | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._run_of, self._limit = run_of, limit
+        self._run_of, self._limit, self._shown = run_of, limit, shown
         self.every = min(0.25, limit / 4)
         """Seconds between ticks, and between looks."""
         self._ticked = self._looked = monotonic()
@@ -40,6 +48,8 @@ class StallDetector:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._shown is not None:
+            self._shown.ending()
 
     def look(self) -> None:
         """Called in the watching thread, about as often as the loop ticks."""
@@ -62,6 +72,8 @@ class StallDetector:
 
     def _tick(self) -> None:
         self._ticked = monotonic()
+        if self._shown is not None:
+            self._shown.ticked(self._ticked)
         self._timer = self._loop.call_later(self.every, self._tick)
 
     def _culprit(self) -> str:

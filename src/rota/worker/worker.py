@@ -7,13 +7,17 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from rota.errors import ConfigError, StoreError
 from rota.worker.chores.janitor import Janitor
+from rota.worker.chores.parking import Parking
 from rota.worker.chores.rescuer import Rescuer
+from rota.worker.chores.scheduler import Scheduler
 from rota.worker.chores.unparker import Unparker
+from rota.worker.code import code_version
 from rota.worker.custody import Custody
 from rota.worker.desk import Desk
 from rota.worker.exchanger import Exchanger
@@ -31,15 +35,14 @@ from rota.worker.stall import StallDetector
 
 if TYPE_CHECKING:
     from rota.stores.contract import Wakeable
+    from rota.worker.supervisor.shown import Shown
 
 log = logging.getLogger("rota.worker")
 
 EXCHANGES = 2
 """One writes and fetches while the other's jobs run."""
-STOP_GRACE = 5.0
-"""Seconds that a handler has to end after it was told to (timeout, cancel); then it is left behind."""
 LAST_CALL = 1.0
-"""The same at the end of a shutdown."""
+"""Seconds that a handler has to end after the grace of a shutdown; then it is left behind."""
 FLUSH = 3.0
 """Seconds that a shutdown waits for the last ends to be written; what is not is rescued by others."""
 
@@ -57,15 +60,19 @@ class Worker:
         tasks: Iterable[str] | None = None,
         tenant: str | None = None,
         queues: Iterable[str] | None = None,
-        stop_grace: float = STOP_GRACE,
+        stop_grace: float | None = None,
+        shown: Shown | None = None,
     ) -> None:
         self.host = host
+        self._shown = shown
         self.lanes: list[LaneSpec] = lane_specs(
             host.settings.lanes if lanes is None else lanes, queues=queues
         )
         self._only = _known(host, tasks)
-        self._tenant, self._stop_grace = tenant, stop_grace
+        self._tenant = tenant
+        self._stop_grace = host.settings.stop_grace if stop_grace is None else stop_grace
         self._stop, self._now = asyncio.Event(), asyncio.Event()
+        self._patience_ends = inf
         self._ready = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -81,8 +88,13 @@ class Worker:
         finally:
             await close_all(opened)
 
-    def stop(self, *, now: bool = False) -> None:
-        """Stop: claim nothing more, finish what runs within the grace. `now`: hand back what runs at once."""
+    def stop(self, *, now: bool = False, patiently: bool = False) -> None:
+        """Stop: claim nothing more, finish what runs within the grace. `now`: hand back what runs at once.
+
+        `patiently`: finish what runs however long it takes; a later stop still sets the grace.
+        """
+        if not patiently:
+            self._patience_ends = min(self._patience_ends, monotonic() + self.host.settings.grace)
         self._stop.set()
         if now:
             self._now.set()
@@ -102,9 +114,12 @@ class Worker:
         self.desk = Desk(
             [Lane(spec) for spec in self.lanes], host.tasks, only=self._only, tenant=self._tenant
         )
-        self.runner = Runner(self.desk, host.tasks, host.middleware, stop_grace=self._stop_grace)
+        shown = self._shown
+        make_runner = Runner if shown is None else shown.make_runner
+        self.runner = make_runner(self.desk, host.tasks, host.middleware, stop_grace=self._stop_grace)
+        self.runner.isolation.host = host
         self.custody = Custody(self.desk, self.runner)
-        self._stall = StallDetector(self.runner.run_of, settings.stall)
+        self._stall = StallDetector(self.runner.run_of, settings.stall, shown)
         beats = Beats(
             store,
             self._introduce,
@@ -113,8 +128,9 @@ class Worker:
             self.custody,
             lease=settings.lease,
             every=settings.beat,
+            shown=shown,
         )
-        self._heart = Heart(store, [beats, Trust(beats, self._stall, every=self._stall.every)])
+        self._heart = Heart(store, [beats, Trust(beats, self._stall, every=self._stall.every, shown=shown)])
         self._services = self._wire()
 
     def _wire(self) -> list[Service]:
@@ -129,7 +145,17 @@ class Worker:
         services.append(Rescuer(store, desk, self.host.tasks, lease=settings.lease))
         services.append(Janitor(store))
         services.append(Unparker(store, desk))
+        services.append(self._parking())
+        if self.host.schedules and settings.schedules:
+            services.append(Scheduler(store, desk, tuple(self.host.schedules)))
         return services if listener is None else [*services, listener]
+
+    def _parking(self) -> Parking:
+        host = self.host
+        version, limit = code_version(host), host.settings.crash_limit
+        parking = Parking(host.store, self.desk, version, limit=limit, alerts=host.alerts)
+        self.runner.isolation.on_crash = parking.crashed
+        return parking
 
     async def _work(self) -> int:
         self._heart.start()
@@ -158,7 +184,7 @@ class Worker:
         desk, runner = self.desk, self.runner
         desk.claiming = False
         runner.hand_back_unstarted()
-        await self._until(lambda: not desk.busy, self.host.settings.grace, cut_short=True)
+        await self._until(lambda: not desk.busy or monotonic() > self._patience_ends, inf, cut_short=True)
         running = [run for run in desk.held if run.started and not run.ended]
         for run in running:
             runner.stop(run, Stop.SHUTDOWN)
@@ -183,6 +209,7 @@ class Worker:
         await asyncio.gather(*loops, return_exceptions=True)
         self._stall.stop()
         await self._heart.stop()
+        await self.runner.isolation.close()
         self.runner.close()
         session = self.desk.session
         if session is not None:
@@ -221,7 +248,8 @@ class Worker:
             self._loop.call_soon_threadsafe(hear, *news)
 
     def _introduce(self) -> Any:
-        return introduce({spec.name: spec.slots for spec in self.lanes}, self._only or tuple(self.host.tasks))
+        lanes = {spec.name: spec.slots for spec in self.lanes}
+        return introduce(lanes, self._only or tuple(self.host.tasks), code_version(self.host))
 
     def _say_hello(self) -> None:
         lanes = ", ".join(

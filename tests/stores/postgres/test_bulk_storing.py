@@ -76,7 +76,7 @@ async def test_every_text_arrives_exactly_by_every_way(store, fresh_database):
     await store.enqueue(few)
     await store.enqueue(filled(many))
     await store.enqueue(keyed)
-    async with store._desks().connections.connection() as connection:
+    async with store._desks().connections.connection() as connection, connection.transaction():
         await store.enqueue_within(connection, within)
 
     first = await stored(store, one_by_one)

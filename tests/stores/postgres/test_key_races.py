@@ -7,16 +7,21 @@ import asyncio
 import pytest
 
 from build import (
+    ANY,
     a_job,
     a_running_job,
+    a_session,
     applied,
     claim,
     completed,
     failed,
+    fenced,
+    handed_back,
     read,
+    rescue,
 )
 from rota._core.job import Scope, State
-from rota.stores.contract import Stored
+from rota.stores.contract import Answer, Settled, Stored
 from rota.stores.postgres.encoding import as_json
 from rota.stores.postgres.sqlfiles import statement
 
@@ -46,7 +51,23 @@ async def test_a_key_whose_taker_rolled_back_goes_to_the_one_that_waited(store, 
 
 
 @pytest.mark.scenario(10)
-async def test_a_retry_that_waited_for_its_successor_is_superseded(store, side, waits):
+@pytest.mark.parametrize("commits", [True, False])
+async def test_a_retry_whose_key_an_open_transaction_holds_waits_for_what_becomes_of_it(store, side, commits):
+    job = await a_running_job(store, unique_key="site:1")
+    successor = a_job(unique_key="site:1")
+    await side.execute(ENQUEUE, [as_json([successor])])
+
+    assert await store.settle([failed(job)]) == [Settled(job.id, Answer.BUSY, State.RUNNING)]
+    assert await store.settle([failed(job)]) == [Settled(job.id, Answer.BUSY, State.RUNNING)]
+    await (side.commit() if commits else side.rollback())
+    state = State.CANCELLED if commits else State.PENDING
+    assert await store.settle([failed(job)]) == [applied(job, state)]
+    assert (await read(store, job)).superseded_by == (successor.id if commits else None)
+
+
+@pytest.mark.scenario(10)
+async def test_a_retry_that_waited_a_moment_for_its_successor_is_superseded(store, side, waits, monkeypatch):
+    monkeypatch.setattr("rota.stores.postgres.settle.PATIENCE", 5.0)
     job = await a_running_job(store, unique_key="site:1")
     successor = a_job(unique_key="site:1")
     await side.execute(ENQUEUE, [as_json([successor])])
@@ -55,6 +76,57 @@ async def test_a_retry_that_waited_for_its_successor_is_superseded(store, side, 
         await side.commit()
         assert await retry == [applied(job, State.CANCELLED)]
     assert (await read(store, job)).superseded_by == successor.id
+
+
+async def test_keys_that_open_transactions_hold_keep_neither_other_ends_nor_new_jobs_waiting(store, side):
+    """Forty retries run into somebody's open tx=, and the batch with them is through in a moment."""
+    session = await a_session(store)
+    names = [f"site:{number}" for number in range(40)]
+    await store.enqueue([a_job(unique_key=name) for name in names] + [a_job() for _ in range(10)])
+    jobs = await claim(store, session)
+    await side.execute(ENQUEUE, [as_json([a_job(unique_key=name) for name in names])])
+    keyed, plain = [job for job in jobs if job.unique_key], [job for job in jobs if not job.unique_key]
+    free = await a_running_job(store, unique_key="elsewhere")
+    fresh = a_job()
+    await store.enqueue([fresh])
+
+    ends = [*map(failed, keyed), failed(free), *map(completed, plain[:5]), *map(failed, plain[5:])]
+    async with asyncio.timeout(3):
+        settled, claimed = await store.exchange(ends, ANY, session=session)
+
+    assert [answer.answer for answer in settled] == [Answer.BUSY] * 40 + [Answer.APPLIED] * 11
+    assert fresh.id in {job.id for job in claimed}
+    await side.rollback()
+    settled = await store.settle(ends)
+    assert [answer.answer for answer in settled] == [Answer.APPLIED] * 40 + [Answer.ALREADY] * 11
+
+
+async def test_a_rescue_is_not_stopped_by_a_key_that_an_open_transaction_holds(store, side):
+    session = await a_session(store)
+    await store.enqueue([a_job(unique_key="site:1"), a_job()])
+    keyed, plain = sorted(await claim(store, session), key=lambda job: job.unique_key is None)
+    await side.execute(ENQUEUE, [as_json([a_job(unique_key="site:1")])])
+    await store.end_session(session)
+
+    async with asyncio.timeout(2):
+        assert {job.id for job in await rescue(store)} == {keyed.id, plain.id}
+    assert [job.id for job in await store.lost(limit=10)] == [keyed.id]
+    await side.commit()
+    await rescue(store)
+    assert (await read(store, keyed)).state is State.CANCELLED
+
+
+async def test_an_old_claim_that_is_busy_and_a_new_one_of_the_same_job_are_judged_apart(store, side):
+    old = await a_running_job(store, unique_key="site:1")
+    await store.settle([handed_back(old)])
+    [new] = await claim(store)
+    await side.execute(ENQUEUE, [as_json([a_job(unique_key="site:1")])])
+
+    answers = await store.settle([failed(old), completed(new)])
+
+    assert [answer.answer for answer in answers] == [Answer.BUSY, Answer.APPLIED]
+    await side.rollback()
+    assert await store.settle([failed(old)]) == [fenced(old, State.COMPLETED)]
 
 
 @pytest.mark.scenario(10)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import shutil
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -25,52 +20,20 @@ from rota.stores.postgres import PostgresStore
 # `make test` fetches the pooler; `make check` wants nothing but Python packages.
 pytestmark = pytest.mark.slow
 
-CONFIGURATION = """
-[databases]
-* = host=127.0.0.1 port={server} user=rota
-
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-min_pool_size = 0
-max_client_conn = 200
-logfile = {home}/log
-ignore_startup_parameters = extra_float_digits
-"""
-
 
 @pytest.fixture(scope="module")
-def pooler(own_server: servers.Server) -> Iterator[int]:
-    """The port of a PgBouncer with three server connections for each database."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-    assert program, "pgbouncer is missing. On Debian: apt-get install pgbouncer (scripts/system.sh does)"
-    home, port = own_server.own_directory("pooler"), servers.free_port()
-    file = Path(home, "pooler.ini")
-    file.write_text(CONFIGURATION.format(server=own_server.port, port=port, home=home))
-    file.chmod(0o644)
-    process = subprocess.Popen([program, "-q", file], cwd="/", **servers.as_account(own_server.account))
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            psycopg.connect(f"postgresql://rota@127.0.0.1:{port}/postgres", connect_timeout=2).close()
-            break
-        except psycopg.OperationalError:
-            assert process.poll() is None, Path(home, "log").read_text()
-            assert time.monotonic() < deadline, Path(home, "log").read_text()
-            time.sleep(0.05)
-    yield port
-    process.terminate()
-    process.wait()
+def pooler(own_server: servers.Server) -> Iterator[servers.Pooler]:
+    """A PgBouncer in transaction mode with three server connections for each database."""
+    pooler = servers.Pooler(own_server)
+    pooler.start()
+    yield pooler
+    pooler.stop()
 
 
 @pytest.fixture
-def pooled(own_database: str, pooler: int) -> str:
+def pooled(own_database: str, pooler: servers.Pooler) -> str:
     """The address of an empty database, by way of the pooler."""
-    return servers.with_database(f"postgresql://rota@127.0.0.1:{pooler}/", own_database.rpartition("/")[2])
+    return pooler.before(own_database)
 
 
 @pytest.fixture
@@ -234,11 +197,14 @@ async def test_the_doctor_names_the_pooler_and_the_remedy(store, pooled, own_dat
 
     assert without["pooler"] == (
         "warn",
-        "pooler: one stands between, so new jobs are found by polling only",
+        "pooler: one in transaction mode stands between, so new jobs are found by polling only",
         "Set listen_url (ROTA_LISTEN_URL) to a direct address for prompt starts.",
     )
     assert "hints" not in without
-    assert with_it["pooler"][:2] == ("ok", "pooler: one stands between; hints come by listen_url")
+    assert with_it["pooler"][:2] == (
+        "ok",
+        "pooler: one in transaction mode stands between; hints come by listen_url",
+    )
     assert with_it["hints"].what.startswith("hints: a round trip took ")
     await told.close()
 

@@ -337,7 +337,10 @@ async def test_the_doctor_says_which_rights_are_missing(clerk, fresh_database):
 # A server that only reads
 
 
-async def test_a_read_only_server_is_named_as_such_and_takes_jobs_again_later(fresh_database):
+async def test_a_read_only_server_is_named_as_such_and_takes_jobs_again_later(direct_database):
+    fresh_database = (
+        direct_database  # what a database says by default holds for new connections, not for a pooler's
+    )
     name = urlsplit(fresh_database).path.strip("/")
     await execute(fresh_database, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     job = a_job()

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from rota._core.actions import Audit
 from rota._core.job import Job, State
+from rota._core.schedule import ScheduleRecord, TickRecord
+from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Attempt, Hint, SessionRecord, WorkHint
 
@@ -31,6 +33,26 @@ class Holder(NamedTuple):
     until: datetime | None = None
 
 
+class Plans:
+    """What is known of schedules."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, ScheduleRecord] = {}
+        self.ticks: dict[tuple[str, datetime], TickRecord] = {}
+        self.open_jobs: dict[str, list[UUID]] = {}
+
+
+class Blame:
+    """What is known of crashes, and of the code that ran."""
+
+    def __init__(self) -> None:
+        self.crashes: dict[tuple[UUID, int], Crash] = {}
+        self.parked: dict[tuple[str, str], ParkedTask] = {}
+        self.released: dict[tuple[str, str], datetime] = {}
+        self.code_versions: dict[str, datetime] = {}
+        """When each was first seen."""
+
+
 class Book:
     """Every row, with the jobs also listed by state."""
 
@@ -41,7 +63,11 @@ class Book:
         self.sessions: dict[UUID, SessionRecord] = {}
         self.tasks: dict[str, TaskSpec] = {}
         self.audit: list[Audit] = []
+        self.plans = Plans()
+        self.blame = Blame()
         self.reviewed_at: dict[UUID, datetime] = {}
+        self.deleted: set[UUID] = set()
+        """Jobs that an operator took away for good: a repeated enqueue does not bring them back."""
         self.hints: list[Hint] = []
         """What listeners hear when the lock is let go."""
         self._by_state: dict[State, dict[UUID, Job]] = {state: {} for state in State}

@@ -31,9 +31,13 @@ def change(book: Book, change: Change, audit: Audit, now: datetime) -> Settled:
     return Settled(job.id, Answer.APPLIED, state)
 
 
-def trail(book: Book, job_id: object, limit: int) -> list[Audit]:
+def trail(book: Book, job_id: object, about: str | None, limit: int) -> list[Audit]:
     """The audit rows, newest first."""
-    rows = [row for row in reversed(book.audit) if job_id is None or row.job_id == job_id]
+    rows = [
+        row
+        for row in reversed(book.audit)
+        if (job_id is None or row.job_id == job_id) and (about is None or row.about == about)
+    ]
     return rows[:limit]
 
 
@@ -60,6 +64,7 @@ def _applied(book: Book, change: Change, now: datetime) -> State | None:
             return job.state
         case Removal():
             book.remove(job.id)
+            book.deleted.add(job.id)
             return None
         case _:
             if job.state.terminal:

@@ -22,7 +22,9 @@ def living(session: SessionRecord | None, now: datetime) -> bool:
 def begin(book: Book, start: SessionStart, lease: float, now: datetime) -> None:
     """Note a new session; one that is known already stays as it is."""
     until = now + timedelta(seconds=lease)
-    record = SessionRecord(start.id, start.host, start.pid, dict(start.lanes), now, until, None, start.tasks)
+    record = SessionRecord(
+        start.id, start.host, start.pid, dict(start.lanes), now, until, None, start.tasks, start.code_version
+    )
     book.sessions.setdefault(start.id, record)
 
 

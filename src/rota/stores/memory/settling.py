@@ -94,7 +94,7 @@ def _moved(job: Job, transition: Transition, now: datetime) -> Job:
         version=job.version + 1,
         updated_at=now,
         parked=None,
-        losses=job.losses + transition.lost,
+        losses=0 if transition.cleared else job.losses + transition.lost,
         error_class=job.error_class if failure is None else failure.error_class.value,
         error_message=job.error_message if failure is None else failure.message,
         reason=reason,
@@ -131,9 +131,10 @@ def _waiting(job: Job, transition: Transition) -> Job:
 
 def _revived(job: Job) -> Job:
     """As good as new, but for its history and its last error. A deadline that may be past is dropped."""
+    # One that killed its process stays a suspect: it runs alone again.
     return job._replace(
         snoozes=0,
-        losses=0,
+        losses=int(job.error_class == ErrorClass.CRASH),
         claimed_at=None,
         finished_at=None,
         deadline=None,

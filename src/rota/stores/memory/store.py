@@ -11,6 +11,16 @@ from uuid import UUID
 from rota._core.actions import Audit, Change
 from rota._core.job import Job, NewJob
 from rota._core.outcome import Transition
+from rota._core.schedule import (
+    Fired,
+    Firing,
+    Roster,
+    ScheduleChange,
+    ScheduleRecord,
+    ScheduleSpec,
+    TickRecord,
+)
+from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import (
     Attempt,
@@ -26,7 +36,17 @@ from rota.stores.contract import (
     Tidied,
     Wanted,
 )
-from rota.stores.memory import changing, claiming, enqueueing, reading, sessions, settling, tidying
+from rota.stores.memory import (
+    changing,
+    claiming,
+    enqueueing,
+    reading,
+    schedules,
+    sessions,
+    settling,
+    suspects,
+    tidying,
+)
 from rota.stores.memory.book import Book
 from rota.stores.memory.listening import Listeners
 
@@ -110,9 +130,11 @@ class MemoryStore:
         with self._step() as now:
             return changing.change(self._book, change, audit, now)
 
-    async def audit(self, job_id: UUID | None = None, *, limit: int = 50) -> list[Audit]:
+    async def audit(
+        self, job_id: UUID | None = None, *, about: str | None = None, limit: int = 50
+    ) -> list[Audit]:
         with self._step():
-            return changing.trail(self._book, job_id, limit)
+            return changing.trail(self._book, job_id, about, limit)
 
     async def open_session(self, session: SessionStart, *, lease: float) -> None:
         with self._step() as now:
@@ -141,8 +163,8 @@ class MemoryStore:
             return sessions.recent(self._book, now)
 
     async def publish(self, tasks: Sequence[TaskSpec]) -> None:
-        with self._step():
-            self._book.tasks.update((task.name, task) for task in tasks)
+        with self._step() as now:
+            suspects.publish(self._book, tasks, now)
 
     async def tasks(self) -> list[TaskSpec]:
         with self._step():
@@ -154,7 +176,39 @@ class MemoryStore:
 
     async def unpark(self) -> int:
         with self._step() as now:
-            return claiming.unpark(self._book, now)
+            return claiming.unpark(self._book, now) + suspects.unpark(self._book, now)
+
+    async def publish_schedules(self, specs: Sequence[ScheduleSpec]) -> None:
+        with self._step() as now:
+            schedules.publish(self._book, specs, now)
+
+    async def roster(self, declared: Sequence[str] | None = None) -> Roster:
+        with self._step() as now:
+            return schedules.roster(self._book, declared, now)
+
+    async def fire(self, firing: Firing, audit: Audit | None = None) -> list[Fired]:
+        with self._step() as now:
+            return schedules.fire(self._book, firing, audit, now)
+
+    async def change_schedule(self, change: ScheduleChange, audit: Audit) -> ScheduleRecord | None:
+        with self._step() as now:
+            return schedules.change(self._book, change, audit, now)
+
+    async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
+        with self._step():
+            return schedules.ticks(self._book, schedule, limit)
+
+    async def note_crash(self, crash: Crash, *, limit: int, within: float) -> ParkedTask | None:
+        with self._step() as now:
+            return suspects.note_crash(self._book, crash, limit, within, now)
+
+    async def parked_tasks(self) -> list[ParkedTask]:
+        with self._step():
+            return suspects.parked_tasks(self._book)
+
+    async def release_task(self, task: str, audit: Audit, *, code_version: str | None = None) -> int | None:
+        with self._step() as now:
+            return suspects.release(self._book, task, audit, code_version, now)
 
     async def listen(self, on_hint: Callable[[Hint], None]) -> None:
         await self._listeners.listen(on_hint)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from rota._core.job import State
 from rota.stores.contract import Retention, Tidied
+from rota.stores.memory import schedules, suspects
 from rota.stores.memory.book import Book
 from rota.stores.memory.enqueueing import expired
 from rota.stores.memory.settling import REVIEW_CLOSED
@@ -13,11 +14,13 @@ from rota.stores.memory.settling import REVIEW_CLOSED
 
 def tidy(book: Book, retention: Retention, now: datetime) -> Tidied:
     """Remove what retention lets go. A dead job that nobody reviewed stays for ever."""
+    suspects.forget(book, now - timedelta(seconds=retention.finished))
     return Tidied(
         finished=_finished(book, now - timedelta(seconds=retention.finished)),
         dead=_dead(book, now - timedelta(seconds=retention.dead_after_review)),
         keys=_keys(book, now),
         sessions=_sessions(book, now - timedelta(seconds=retention.sessions)),
+        ticks=schedules.forget(book, now - timedelta(seconds=retention.ticks), retention.ticks_kept),
     )
 
 

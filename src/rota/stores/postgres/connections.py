@@ -19,8 +19,9 @@ from weakref import WeakSet
 
 import psycopg
 from psycopg.adapt import Loader
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import TupleRow
+from psycopg.waiting import wait_async
 from psycopg_pool import AsyncConnectionPool
 
 from rota.errors import SchemaOutdated, StoreError
@@ -29,15 +30,18 @@ from rota.stores.postgres.migrate import LATEST
 from rota.stores.postgres.sqlfiles import statement
 
 if TYPE_CHECKING:
-    from psycopg.abc import Buffer
+    from psycopg.abc import Buffer, PQGen
 
 Connection: TypeAlias = "psycopg.AsyncConnection[TupleRow]"
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
-CALL_SECONDS = 10.0
+CALL_SECONDS = 8.0
+"""How long one try may take. Short enough that a network which swallowed it costs less than ten seconds."""
 REPEAT_SECONDS = 6.0
 """How long a statement is repeated after connection faults before the caller hears of it."""
+LET_GO_SECONDS = 0.5
+"""How long a statement that is given up may take to be cancelled by the server."""
 POOL_SIZE = 10
 WARM = 3
 KEEPALIVE = {
@@ -54,6 +58,33 @@ class BinaryCursor(psycopg.AsyncCursor[TupleRow]):
     def __init__(self, connection: Any, *, row_factory: Any = None) -> None:
         super().__init__(connection, row_factory=row_factory or connection.row_factory)
         self.format = Format.BINARY
+
+
+class PromptConnection(psycopg.AsyncConnection[TupleRow]):
+    """A connection whose statements are given up promptly when their caller waits no longer.
+
+    psycopg itself then waits up to ten seconds for the server to confirm. One
+    that has gone silent never does, and by then a heartbeat's lease is past.
+    """
+
+    async def wait(self, gen: PQGen[T], interval: float = 0.1, *given: Any, **options: Any) -> T:
+        try:
+            return await wait_async(gen, self.pgconn.socket, interval, *given, **options)
+        except asyncio.CancelledError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._let_go(gen)
+            raise
+
+    async def _let_go(self, gen: PQGen[T]) -> None:
+        """Have the running statement cancelled; hang up on a server that does not say so at once."""
+        try:
+            async with asyncio.timeout(LET_GO_SECONDS):
+                await self.cancel_safe(timeout=LET_GO_SECONDS)
+                await wait_async(gen, self.pgconn.socket, interval=0.1)
+        except psycopg.errors.QueryCanceled:
+            pass
+        except (psycopg.Error, OSError, TimeoutError):
+            self.pgconn.finish()
 
 
 class UtcLoader(Loader):
@@ -104,6 +135,7 @@ class Connections:
                     await self._look()
                     pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
                         self.url,
+                        connection_class=PromptConnection,
                         min_size=0,
                         max_size=POOL_SIZE,
                         open=False,
@@ -126,7 +158,13 @@ class Connections:
 
     async def connect(self, url: str | None = None) -> Connection:
         """A connection of one's own, outside the pool."""
-        connection = await psycopg.AsyncConnection.connect(url or self.url, **self._options())
+        if url is not None:  # what stands before another address is not known: nothing may be kept there
+            connection = await PromptConnection.connect(
+                url, **(self._options() | {"prepare_threshold": None})
+            )
+            self._made.add(connection)
+            return connection
+        connection = await PromptConnection.connect(self.url, **self._options())
         try:
             await self._configure(connection)
         except BaseException:  # a caller that waits no longer leaves no open connection behind
@@ -158,10 +196,13 @@ class Connections:
             greeted_by = connection.info.backend_pid
             self.in_utc = connection.info.parameter_status("TimeZone") in UTC_NAMES
             row = await (await connection.execute(statement("schema_version"))).fetchone()
+            assert row is not None
+            self.direct = row[1] == greeted_by
+            if not self.direct:
+                async with connection.transaction():
+                    pass  # a pooler in statement mode says no: better now than in the middle of something
         finally:
             await connection.close()
-        assert row is not None
-        self.direct = row[1] == greeted_by
         if row[0] != LATEST:
             raise SchemaOutdated(row[0], LATEST)
 

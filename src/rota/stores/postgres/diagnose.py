@@ -12,14 +12,15 @@ import psycopg
 
 from rota.stores.contract import Finding
 from rota.stores.postgres.faults import address, explained
-from rota.stores.postgres.listen import is_direct
 from rota.stores.postgres.migrate import LATEST, applied
+from rota.stores.postgres.pooling import Pooling, pooling
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 OLDEST = 140_000
 LONG_TRANSACTION = 300.0
+CROWDED_NOTICES = 0.25
 
 
 async def diagnose(connections: Connections, listen_url: str | None) -> list[Finding]:
@@ -40,11 +41,11 @@ async def diagnose(connections: Connections, listen_url: str | None) -> list[Fin
         found.append(await _schema(connection))
         if found[-1].level != "bad":
             found.append(await _rights(connection))
-            direct = await is_direct(connection)
-            found.append(_pooler(listen_url, direct=direct))
-            if direct or listen_url:
-                found.append(await _hints(connections, listen_url))
-        found.append(await _clock(connection))
+            way = await pooling(connections.connect)
+            found.append(_pooler(way, listen_url))
+            if listen_url or way.kept:
+                found.append(await _hints(connection, connections, listen_url))
+        found += await _clock_and_notices(connection)
         found.append(await _oldest_transaction(connection))
     except (psycopg.Error, OSError, TimeoutError) as error:
         found.append(
@@ -109,45 +110,88 @@ async def _rights(connection: Connection) -> Finding:
     return Finding("ok", f"rights: role {role} may do its work")
 
 
-def _pooler(listen_url: str | None, *, direct: bool) -> Finding:
-    if direct:
+def _pooler(way: Pooling, listen_url: str | None) -> Finding:
+    if way is Pooling.DIRECT:
         return Finding("ok", "pooler: none, prepared statements are used")
+    if way is Pooling.STATEMENT:
+        return Finding(
+            "bad",
+            "pooler: one in statement mode stands between, which allows no transactions",
+            "Set pool_mode = transaction in its configuration, or give the server's own address.",
+        )
     if listen_url:
-        return Finding("ok", "pooler: one stands between; hints come by listen_url")
+        return Finding("ok", f"pooler: one in {way} mode stands between; hints come by listen_url")
+    if way is Pooling.SESSION:
+        return Finding("ok", "pooler: one in session mode stands between; it lets hints through")
     return Finding(
         "warn",
-        "pooler: one stands between, so new jobs are found by polling only",
+        "pooler: one in transaction mode stands between, so new jobs are found by polling only",
         "Set listen_url (ROTA_LISTEN_URL) to a direct address for prompt starts.",
     )
 
 
-async def _hints(connections: Connections, listen_url: str | None) -> Finding:
-    listener = await connections.connect(listen_url)
+async def _hints(home: Connection, connections: Connections, listen_url: str | None) -> Finding:
+    """Say something at the jobs' address, and hear it where workers listen."""
     try:
-        if not await is_direct(listener):
+        if listen_url and not (await pooling(lambda: connections.connect(listen_url))).kept:
             return Finding(
                 "warn",
                 "hints: listen_url leads to a pooler, which keeps them to itself",
                 "Set listen_url (ROTA_LISTEN_URL) to the server's own address.",
             )
+        listener = await connections.connect(listen_url)
+    except (psycopg.Error, OSError) as error:
+        return Finding(
+            "warn",
+            f"hints: {explained(error, listen_url or connections.url)}",
+            "New jobs are found by polling meanwhile; correct listen_url (ROTA_LISTEN_URL).",
+        )
+    try:
         await listener.execute("LISTEN rota")
         word, began = f"p:{uuid4()}", time.monotonic()
-        await listener.execute("SELECT pg_notify('rota', %s)", [word])
+        await home.execute("SELECT pg_notify('rota', %s)", [word])
         async for notice in listener.notifies(timeout=2.0):
             if notice.payload == word:
                 return Finding("ok", f"hints: a round trip took {(time.monotonic() - began) * 1000:.1f} ms")
+    except psycopg.Error as error:
+        return Finding(
+            "warn",
+            f"hints: {explained(error, listen_url or connections.url)}",
+            "New jobs are found by polling meanwhile; let listen_url lead to the primary server.",
+        )
     finally:
-        await listener.close()
+        with suppress(psycopg.Error):
+            await listener.close()
+    if listen_url:
+        return Finding(
+            "warn",
+            f"hints: listen_url ({address(listen_url)}) does not hear what is said at {address(connections.url)}",
+            "Let it lead to the same database of the same server; jobs start by polling meanwhile.",
+        )
     return Finding(
-        "warn", "hints: none came back within 2 s", "Jobs start by polling; check listen_url and the pooler."
+        "warn", "hints: none came back within 2 s", "Jobs start by polling; look at the server's load."
     )
 
 
-async def _clock(connection: Connection) -> Finding:
+async def _clock_and_notices(connection: Connection) -> list[Finding]:
     before = datetime.now(UTC)
-    (server,) = await _one(connection, "SELECT clock_timestamp()")
+    server, usage = await _one(connection, "SELECT clock_timestamp(), pg_notification_queue_usage()")
     assert isinstance(server, datetime)
-    ahead = (server - before).total_seconds()
+    assert isinstance(usage, float)
+    return [_clock((server - before).total_seconds()), _notices(usage)]
+
+
+def _notices(usage: float) -> Finding:
+    if usage > CROWDED_NOTICES:
+        return Finding(
+            "warn",
+            f"notices: the server's queue is {usage:.0%} full; from half on workers find new jobs by polling only",
+            "Somebody who listens sits in a transaction: end it (pg_stat_activity, state idle in transaction).",
+        )
+    return Finding("ok", "notices: their queue on the server has room")
+
+
+def _clock(ahead: float) -> Finding:
     if abs(ahead) > 2:
         return Finding(
             "warn",

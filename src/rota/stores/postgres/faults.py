@@ -12,14 +12,20 @@ from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from rota.errors import PermissionMissing, SchemaOutdated, StoreError, StoreFull, StoreUnavailable
 
 # Classes of errors after which the same statement may simply be sent again.
-REPEATABLE = ("08", "57P", "53", "40", "55P03")
+REPEATABLE = ("08", "57P", "57014", "53", "40", "55P03")
 FULL = "53100"
 # libpq gives no code for what happens while it connects, only the server's words.
 LOGIN = re.compile(
     r'authentication failed|no password supplied|no pg_hba\.conf entry|role ".*" (does not exist|is not permitted)'
 )
-NO_DATABASE = re.compile(r'database ".*" does not exist')
-CROWDED = re.compile(r"too many (connections|clients)|connection slots are reserved")
+NO_DATABASE = re.compile(r'database ".*" does not exist|no such database: ')
+CROWDED = re.compile(
+    r"too many (connections|clients)|connection slots are reserved|no more connections allowed"
+)
+# PgBouncer's own words. It gives them all the code of a broken connection, and none of them passes by itself.
+STATEMENT_MODE = "transaction blocks not allowed in statement pooling mode"
+CONSOLE = re.compile(r"not supported by admin console|invalid command '.*', use SHOW HELP", re.DOTALL)
+STARTUP = re.compile(r"unsupported startup parameter( in options)?: (\S+)")
 # What libpq says around the reason, over and over.
 AROUND = re.compile(
     r"connection failed: |connection to server (at|on) .*? failed: |FATAL: |\s*Is the server running .*?\?",
@@ -31,12 +37,24 @@ def repeatable(error: BaseException) -> bool:
     """Whether the fault lies in the connection, the server's mood or a race, not in what was asked."""
     if isinstance(error, (PoolTimeout, TooManyRequests, TimeoutError, OSError)):
         return True
-    if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+    if isinstance(error, pg.ReadOnlySqlTransaction):
+        return True  # the primary has moved: this connection was closed, and the next one finds it
+    if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) or _by_pooler(str(error)):
         return False
     state = getattr(error, "sqlstate", None)
     if state is None:
         return not (LOGIN.search(str(error)) or NO_DATABASE.search(str(error)))
     return bool(state != FULL and state.startswith(REPEATABLE))
+
+
+def statement_mode(error: BaseException) -> bool:
+    """Whether a pooler refused it because it hands out a server for one statement only."""
+    return STATEMENT_MODE in str(error)
+
+
+def _by_pooler(words: str) -> bool:
+    """Whether a pooler refuses what we do, and always will."""
+    return bool(STATEMENT_MODE in words or CONSOLE.search(words) or STARTUP.search(words))
 
 
 def bad_row(error: BaseException) -> bool:
@@ -85,7 +103,31 @@ def explained(error: BaseException, url: str) -> StoreError:
             "Write postgresql://user:password@host:5432/database, with special characters percent-encoded."
         )
     where, reason = address(url), _reason(error)
-    return _of_connecting(error, where, reason) or _of_statement(error, where, reason)
+    return (
+        _of_pooler(where, reason)
+        or _of_connecting(error, where, reason)
+        or _of_statement(error, where, reason)
+    )
+
+
+def _of_pooler(where: str, reason: str) -> StoreError | None:
+    """What a pooler will never let us do."""
+    if STATEMENT_MODE in reason:
+        return StoreError(
+            f"the pooler at {where} is in statement mode, which allows no transactions ({reason}). Set pool_mode = "
+            "transaction in its configuration, or give the server's own address."
+        )
+    if CONSOLE.search(reason):
+        return StoreError(
+            f"the address {where} leads to the console of a PgBouncer, not to a database ({reason}). "
+            "Put the name of your database at its end."
+        )
+    if found := STARTUP.search(reason):
+        return StoreError(
+            f"the pooler at {where} does not take the setting {found[2].rstrip('.,')!r} of the address ({reason}). "
+            "Remove it there, or name it in the pooler's ignore_startup_parameters."
+        )
+    return None
 
 
 def _of_connecting(error: BaseException, where: str, reason: str) -> StoreError | None:
@@ -107,6 +149,15 @@ def _of_connecting(error: BaseException, where: str, reason: str) -> StoreError 
     if "failed to resolve host" in words:
         return StoreUnavailable(
             f"cannot reach PostgreSQL at {where}: {reason}. Check the host name and port in the URL."
+        )
+    if isinstance(error, (pg.QueryCanceled, pg.LockNotAvailable, pg.TransactionRollback)):
+        return StoreUnavailable(
+            f"PostgreSQL at {where} gave up what it was asked, each time it was asked again: {reason}. Look for locks "
+            "and for those who hold them (pg_stat_activity), and at lock_timeout and statement_timeout of this role."
+        )
+    if isinstance(error, pg.ReadOnlySqlTransaction):
+        return StoreUnavailable(
+            f"PostgreSQL at {where} is read-only (a standby?). Point the address at the primary."
         )
     if repeatable(error) or isinstance(error, PoolClosed):
         return StoreUnavailable(
@@ -145,10 +196,6 @@ def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
         return StoreFull(
             f"PostgreSQL at {where} has no disk space left ({reason}). Nothing was written. Free space on its disk; "
             "workers go on by themselves then."
-        )
-    if isinstance(error, pg.ReadOnlySqlTransaction):
-        return StoreUnavailable(
-            f"PostgreSQL at {where} is read-only (a standby?). Point the address at the primary."
         )
     return StoreError(
         f"PostgreSQL at {where} refused a statement: {reason}. `rota doctor` checks the schema and the rights."

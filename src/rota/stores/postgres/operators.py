@@ -36,7 +36,11 @@ class Operators:
                             after=settled.state
                         )  # superseded: the trail tells what really happened
                     await self._record(connection, told)
-                return settled
+            if settled.answer is Answer.APPLIED and change.job.gate is not None:
+                # Again after the commit: a claim that still saw the job inside has parked the next one meanwhile.
+                gates = {"gates": [change.job.gate], "now": self._connections.now()}
+                await connection.execute(statement("ungate"), gates)
+            return settled
 
         return await self._connections.run(call)
 
@@ -62,10 +66,10 @@ class Operators:
     async def _revive(self, connection: Connection, transition: Transition) -> Settled:
         job = transition.job
         if job.unique_key is not None:
-            holder = await self._settler.rival(connection, job)
+            holder = await self._settler.keys.rival(connection, job)
             if holder is not None:
                 raise NotUnique(job.unique_key, holder)
-            await self._settler.take_key(connection, job)
+            await self._settler.keys.take_key(connection, job)
         parameters = {
             "id": job.id,
             "version": job.version,

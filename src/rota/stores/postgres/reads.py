@@ -11,6 +11,7 @@ from uuid import UUID
 from rota._core.actions import Audit
 from rota._core.job import Job, State
 from rota._core.retry import Retry
+from rota._core.rules import TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Attempt, Count, JobFilter
 from rota.stores.postgres.rows import stored, uuids
@@ -49,8 +50,9 @@ class Reads:
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         return [Attempt._make(row) for row in await self._rows("attempts", {"id": job_id})]
 
-    async def audit(self, job_id: UUID | None, limit: int) -> list[Audit]:
-        return [Audit._make(row) for row in await self._rows("audit_trail", {"id": job_id, "limit": limit})]
+    async def audit(self, job_id: UUID | None, about: str | None, limit: int) -> list[Audit]:
+        asked = {"id": job_id, "about": about, "limit": limit}
+        return [Audit._make(row) for row in await self._rows("audit_trail", asked)]
 
     async def counts(self) -> list[Count]:
         rows = await self._rows("counts", {"cap": COUNT_CAP})
@@ -58,7 +60,14 @@ class Reads:
 
     async def tasks(self) -> list[TaskSpec]:
         return [
-            TaskSpec(row[0], row[1], row[2], Retry.from_json(json.loads(row[3])), *row[4:])
+            TaskSpec._make(
+                (
+                    *row[:3],
+                    Retry.from_json(json.loads(row[3])),
+                    *row[4:10],
+                    TaskRules.from_json(json.loads(row[10])),
+                )
+            )
             for row in await self._rows("tasks", {})
         ]
 

@@ -93,6 +93,6 @@ class Sessions:
             rows = await (
                 await connection.execute(statement("sessions"), {"now": self._connections.now()})
             ).fetchall()
-            return [SessionRecord._make((*row[:7], tuple(row[7]))) for row in rows]
+            return [SessionRecord._make((*row[:7], tuple(row[7]), row[8])) for row in rows]
 
         return await self._connections.run(call)

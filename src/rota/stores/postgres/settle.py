@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -15,15 +16,19 @@ from rota._core.outcome import Transition
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.stores.postgres.claim import Claims
 from rota.stores.postgres.faults import missing_day
+from rota.stores.postgres.keyring import WAITING, Keyring
 from rota.stores.postgres.rows import integers, uuids
 from rota.stores.postgres.sqlfiles import statement
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
-WAITING = frozenset({State.PENDING, State.HELD, State.BLOCKED})
 NOTHING: dict[str, Any] = {"queues": "{}", "priorities": "{}", "floors": "{}", "floor_ids": "{}", "tasks": None,
                            "tenant": None, "limit": 0, "session": None, "claim_no": None}  # fmt: skip
+
+
+PATIENCE = 0.1
+"""Seconds that a batch waits for unique keys which somebody holds right now."""
 
 
 class Settler:
@@ -32,6 +37,7 @@ class Settler:
     def __init__(self, connections: Connections, claims: Claims) -> None:
         self._connections = connections
         self._claims = claims
+        self.keys = Keyring(connections)
 
     async def settle(self, transitions: Sequence[Transition]) -> list[Settled]:
         return (await self._exchange(transitions, None, None))[0]
@@ -56,8 +62,13 @@ class Settler:
             if claim and repeated:
                 jobs = await self._claims.recover(connection, claim[1], claim_no)
                 if jobs:
-                    return jobs + await self._round(connection, transitions, None, answers)
-            return await self._round(connection, transitions, claim, answers)
+                    jobs += await self._round(connection, transitions, None, answers)
+                    await self._retakes(connection, transitions, answers)
+                    return jobs
+            jobs = await self._round(connection, transitions, claim, answers)
+            if len(answers) < len(transitions):
+                await self._retakes(connection, transitions, answers)
+            return jobs
 
         jobs = await self._connections.run(call, within=0.5 if wanted is not None else 6.0)
         return [answers[place] for place in range(len(transitions))], jobs
@@ -75,13 +86,15 @@ class Settler:
         twice = False
         for place, transition in enumerate(transitions):
             if place not in answers:
+                done = transition.to is State.COMPLETED and transition.failure is None
+                if not done and wants_key(transition):
+                    continue  # the last of all: see _retakes
                 number = transition.job.id.int
                 if number in seen:
                     # An old claim and a new one of the same job: one statement can hold one of them.
                     twice = True
                     continue
                 seen.add(number)
-                done = transition.to is State.COMPLETED and transition.failure is None
                 (plain if done else special).append(place)
         await self._special(connection, transitions, special, answers)
         if twice:
@@ -221,13 +234,36 @@ class Settler:
     async def _sent(connection: Connection, verb: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         return await (await connection.execute(statement(verb), parameters)).fetchall()
 
-    async def _retake(self, connection: Connection, transition: Transition) -> Settled:
+    async def _retakes(
+        self, connection: Connection, transitions: Sequence[Transition], answers: dict[int, Settled]
+    ) -> None:
+        """What must win its unique key again: last of all, and with little patience.
+
+        An open transaction of somebody (tx=) may hold the key for as long as it
+        likes. That must cost neither the other ends nor the next jobs their time.
+        """
+        places = [place for place in range(len(transitions)) if place not in answers]
+        until = time.monotonic() + PATIENCE
+        for place in places:
+            try:
+                left = until - time.monotonic()
+                answers[place] = await self._retake(connection, transitions[place], left)
+            except psycopg.errors.LockNotAvailable:
+                job = transitions[place].job
+                answers[place] = Settled(job.id, Answer.BUSY, job.state)
+        await self._ungate(connection, transitions, places, answers)
+
+    async def _retake(
+        self, connection: Connection, transition: Transition, patience: float | None = None
+    ) -> Settled:
         """Back to waiting with a unique key: only if no newer job has taken the key meanwhile."""
         job = transition.job
         async with connection.transaction():
-            holder = await self.rival(connection, job)
+            if patience is not None:
+                await self.keys.hurry(connection, patience)
+            holder = await self.keys.rival(connection, job)
             if holder is None:
-                await self.take_key(connection, job)
+                await self.keys.take_key(connection, job)
                 landed = await self._apply(connection, "settle_waiting", [transition])
             else:
                 transition = transition._replace(
@@ -240,32 +276,6 @@ class Settler:
         answers: dict[int, Settled] = {}
         await self._answer(connection, [transition], [0], set() if landed else {job.id}, answers)
         return answers[0]
-
-    async def rival(self, connection: Connection, job: Job) -> UUID | None:
-        """Lock the job's unique key; the other job that holds it, if one does. Inside a transaction."""
-        parameters = {
-            "tenant": job.tenant or "",
-            "task": job.task,
-            "key": job.unique_key,
-            "now": self._connections.now(),
-        }
-        row = await (await connection.execute(statement("lock_key"), parameters)).fetchone()
-        assert row is not None
-        holder, scope, in_window = row
-        if holder is None or holder == job.id:
-            return None
-        found = await (await connection.execute(statement("key_holder"), {"holder": holder})).fetchone()
-        holds = {
-            Scope.STARTED: found is not None and found[0] in WAITING,
-            Scope.FINISHED: found is not None,
-            Scope.WINDOW: bool(in_window),
-        }[Scope(scope or Scope.STARTED)]
-        return holder if holds else None
-
-    async def take_key(self, connection: Connection, job: Job) -> None:
-        """Give the job the unique key that `rival` locked."""
-        parameters = {"id": job.id, "scope": job.unique_scope, "tenant": job.tenant or "", "task": job.task}
-        await connection.execute(statement("take_key"), parameters | {"key": job.unique_key})
 
     async def _answer(
         self,
@@ -357,6 +367,8 @@ def _row(transition: Transition) -> str:
         fields["snoozed"] = True
     if transition.lost:
         fields["lost"] = True
+    if transition.cleared:
+        fields["cleared"] = True
     if failure is not None:
         fields |= {
             "outcome": transition.verb,

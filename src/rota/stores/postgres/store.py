@@ -13,6 +13,16 @@ import psycopg
 from rota._core.actions import Audit, Change
 from rota._core.job import Job, NewJob
 from rota._core.outcome import Transition
+from rota._core.schedule import (
+    Fired,
+    Firing,
+    Roster,
+    ScheduleChange,
+    ScheduleRecord,
+    ScheduleSpec,
+    TickRecord,
+)
+from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import (
     Attempt,
@@ -29,16 +39,19 @@ from rota.stores.contract import (
     Tidied,
     Wanted,
 )
-from rota.stores.postgres import diagnose, foreign, migrate
+from rota.stores.postgres import diagnose, migrate
 from rota.stores.postgres.claim import Claims
 from rota.stores.postgres.connections import Connection, Connections, PerLoop
 from rota.stores.postgres.enqueue import Enqueuer
 from rota.stores.postgres.faults import explained
+from rota.stores.postgres.foreign import Foreign
 from rota.stores.postgres.listen import Listener
 from rota.stores.postgres.operators import Operators
 from rota.stores.postgres.reads import Reads
+from rota.stores.postgres.schedules import Schedules
 from rota.stores.postgres.sessions import Sessions
 from rota.stores.postgres.settle import Settler
+from rota.stores.postgres.suspects import Suspects
 from rota.stores.postgres.upkeep import Upkeep
 
 
@@ -53,6 +66,8 @@ class Desk(NamedTuple):
     reads: Reads
     operators: Operators
     upkeep: Upkeep
+    schedules: Schedules
+    suspects: Suspects
     listener: Listener
 
     async def close(self) -> None:
@@ -78,6 +93,7 @@ class PostgresStore:
         self.url = url
         self._clock = clock
         self._listen_url = listen_url
+        self._foreign = Foreign(url, clock)
         self._desks: PerLoop[Desk] = PerLoop(self._make_desk)
 
     def _make_desk(self) -> Desk:
@@ -93,6 +109,8 @@ class PostgresStore:
             Reads(connections),
             Operators(connections, settler),
             Upkeep(connections),
+            Schedules(connections),
+            Suspects(connections),
             Listener(connections, claims, self._listen_url),
         )
 
@@ -105,7 +123,7 @@ class PostgresStore:
         return await self._desks().enqueuer.stream(jobs)
 
     def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> list[Enqueued] | Awaitable[list[Enqueued]]:
-        return foreign.enqueue_within(tx, jobs, self._clock() if self._clock else None)
+        return self._foreign.enqueue_within(tx, jobs)
 
     async def claim(self, wanted: Wanted, *, session: UUID) -> list[Job]:
         return await self._desks().settler.claim(wanted, session)
@@ -136,8 +154,10 @@ class PostgresStore:
     async def change(self, change: Change, audit: Audit) -> Settled:
         return await self._desks().operators.change(change, audit)
 
-    async def audit(self, job_id: UUID | None = None, *, limit: int = 50) -> list[Audit]:
-        return await self._desks().reads.audit(job_id, limit)
+    async def audit(
+        self, job_id: UUID | None = None, *, about: str | None = None, limit: int = 50
+    ) -> list[Audit]:
+        return await self._desks().reads.audit(job_id, about, limit)
 
     # Sessions
 
@@ -173,7 +193,35 @@ class PostgresStore:
         return await self._desks().upkeep.tidy(retention)
 
     async def unpark(self) -> int:
-        return await self._desks().upkeep.unpark()
+        return await self._desks().upkeep.unpark() + await self._desks().suspects.unpark()
+
+    # Schedules
+
+    async def publish_schedules(self, specs: Sequence[ScheduleSpec]) -> None:
+        await self._desks().schedules.publish(specs)
+
+    async def roster(self, declared: Sequence[str] | None = None) -> Roster:
+        return await self._desks().schedules.roster(declared)
+
+    async def fire(self, firing: Firing, audit: Audit | None = None) -> list[Fired]:
+        return await self._desks().schedules.fire(firing, audit)
+
+    async def change_schedule(self, change: ScheduleChange, audit: Audit) -> ScheduleRecord | None:
+        return await self._desks().schedules.change(change, audit)
+
+    async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
+        return await self._desks().schedules.ticks(schedule, limit)
+
+    # Suspects
+
+    async def note_crash(self, crash: Crash, *, limit: int, within: float) -> ParkedTask | None:
+        return await self._desks().suspects.note_crash(crash, limit, within)
+
+    async def parked_tasks(self) -> list[ParkedTask]:
+        return await self._desks().suspects.parked()
+
+    async def release_task(self, task: str, audit: Audit, *, code_version: str | None = None) -> int | None:
+        return await self._desks().suspects.release(task, audit, code_version)
 
     # Wake-ups
 

@@ -43,7 +43,9 @@ class Upkeep:
         await self._batches("tidy_attempts", min(retention.finished, retention.dead_after_review))
         keys = await self._batches("tidy_keys", 0.0)
         sessions = await self._count("tidy_sessions", {"keep": retention.sessions})
-        return Tidied(days, dead, keys, sessions)
+        await self._count("tidy_suspects", {"keep": retention.finished})
+        ticks = await self._count("schedule_tidy", {"keep": retention.ticks, "kept": retention.ticks_kept})
+        return Tidied(days, dead, keys, sessions, ticks)
 
     async def _drop_alone(self, guard: Connection, keep: float) -> int:
         """Drop days unless another janitor does. Detaching cannot run inside the transaction that keeps others away."""
@@ -103,6 +105,7 @@ class Upkeep:
                 "gate_path": task.gate_path,
                 "category": task.category,
                 "code_version": task.code_version,
+                "rules": task.rules.as_json(),
             }
             for task in tasks
         ]

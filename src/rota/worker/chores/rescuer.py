@@ -36,7 +36,7 @@ class Rescuer(Service):
             await asyncio.sleep(self.pause(next_end))
 
     async def rescue(self) -> int:
-        """Decide what becomes of lost jobs; how many there were."""
+        """Decide what becomes of lost jobs; how many there were that could be decided now."""
         jobs = await self._store.lost(limit=BATCH)
         if not jobs:
             return 0
@@ -49,7 +49,7 @@ class Rescuer(Service):
         if rescued:
             log.warning("rescued %d jobs whose worker had stopped beating.", rescued)
             self._desk.wake()
-        return len(jobs)
+        return sum(answer.answer is not Answer.BUSY for answer in settled)
 
     def pause(self, next_end: float | None) -> float:
         """Seconds until the next look: when the earliest lease ends. A session begun meanwhile outlives that."""

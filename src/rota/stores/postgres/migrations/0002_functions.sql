@@ -14,9 +14,12 @@ CREATE FUNCTION rota.new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Tell workers that something may be due. A hint: nothing depends on its arrival.
--- `w` names a (queue, priority) with plain jobs, `g` one with gated jobs.
+-- `w` names a (queue, priority) with plain jobs, `g` one with gated jobs. While
+-- the server's queue of notices fills up (somebody listens and sits in a
+-- transaction) none is sent: in a full queue it would fail the caller's commit.
 CREATE FUNCTION rota.hint(queue text, priority smallint, gated boolean) RETURNS void LANGUAGE sql VOLATILE AS $$
     SELECT pg_notify('rota', CASE WHEN gated THEN 'g:' ELSE 'w:' END || priority || ':' || left(queue, 7000))
+    WHERE pg_notification_queue_usage() < 0.5
 $$;
 
 -- The name of a unique key among all tasks' keys; the length keeps `a:b` + `c` and `a` + `b:c` apart.
@@ -71,7 +74,8 @@ BEGIN
 
         IF EXISTS (SELECT FROM rota.jobs j WHERE j.id = new_job)
            OR EXISTS (SELECT FROM rota.finished_jobs f WHERE f.id = new_job)
-           OR EXISTS (SELECT FROM rota.dead_jobs d WHERE d.id = new_job) THEN
+           OR EXISTS (SELECT FROM rota.dead_jobs d WHERE d.id = new_job)
+           OR EXISTS (SELECT FROM rota.audit a WHERE a.job_id = new_job AND a.action = 'delete') THEN
             -- The same enqueue again, after a lost answer.
             "position" := place; id := new_job; stored := 'created';
             RETURN NEXT;

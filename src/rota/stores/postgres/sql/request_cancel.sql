@@ -5,4 +5,4 @@ UPDATE rota.jobs AS job
 SET cancel_requested_at = coalesce(job.cancel_requested_at, %(now)s::timestamptz, now()),
     reason = coalesce(%(reason)s, job.reason), updated_at = coalesce(%(now)s::timestamptz, now())
 WHERE job.id = %(id)s AND job.version = %(version)s AND job.state = 'running'
-RETURNING job.id, pg_notify('rota', 'c:' || job.id)
+RETURNING job.id, CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify('rota', 'c:' || job.id) END

@@ -7,15 +7,15 @@
 WITH given AS (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS g (
         id uuid, version integer, state text, attempt smallint, run_at timestamptz, reason text, snoozed boolean,
-        lost boolean, outcome text, error_class text, error_type text, message text, stack text, payload jsonb,
-        priority smallint, queue text)
+        lost boolean, cleared boolean, outcome text, error_class text, error_type text, message text, stack text, payload jsonb,
+        priority smallint, queue text, parked text)
 ), moved AS (
     UPDATE rota.jobs AS job
     SET state = given.state, version = job.version + 1, updated_at = coalesce(%(now)s::timestamptz, now()),
         attempt = coalesce(given.attempt, job.attempt), run_at = coalesce(given.run_at, job.run_at),
         snoozes = job.snoozes + CASE WHEN given.snoozed THEN 1 ELSE 0 END,
-        losses = job.losses + CASE WHEN given.lost THEN 1 ELSE 0 END,
-        session_id = NULL, claim_no = NULL, parked = NULL, reason = given.reason,
+        losses = CASE WHEN given.lost THEN job.losses + 1 WHEN given.cleared THEN 0 ELSE job.losses END,
+        session_id = NULL, claim_no = NULL, parked = given.parked, reason = given.reason,
         error_class = coalesce(given.error_class, job.error_class),
         error_message = coalesce(given.message, job.error_message),
         payload = coalesce(given.payload, job.payload), priority = coalesce(given.priority, job.priority),
@@ -24,7 +24,7 @@ WITH given AS (
     WHERE job.id = ANY (%(ids)s::uuid[])
       AND job.version = (%(versions)s::integer[])[array_position(%(ids)s::uuid[], job.id)]
       AND given.id = job.id
-    RETURNING job.id, job.queue, job.priority, job.gate, job.state, job.run_at
+    RETURNING job.id, job.queue, job.priority, job.gate, job.state, job.run_at, job.parked
 ), noted AS (
     INSERT INTO rota.failed_attempts (job_id, version, attempt, outcome, error_class, error_type, message, stack,
         session_id, started_at, ended_at)
@@ -36,6 +36,6 @@ WITH given AS (
 ), hinted AS (
     SELECT rota.hint(spot.queue, spot.priority, spot.gated)
     FROM (SELECT DISTINCT queue, priority, gate IS NOT NULL AS gated FROM moved
-          WHERE state = 'pending' AND run_at <= coalesce(%(now)s::timestamptz, now()) + interval '10 seconds') AS spot
+          WHERE state = 'pending' AND parked IS NULL AND run_at <= coalesce(%(now)s::timestamptz, now()) + interval '10 seconds') AS spot
 )
 SELECT moved.id, (SELECT count(*) FROM hinted) FROM moved
