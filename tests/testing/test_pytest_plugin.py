@@ -36,6 +36,7 @@ def project(tmp_path):
         }
         environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(tmp_path)}
         plugins = ["-p", "rota.testing.plugin", "-p", "pytest_asyncio.plugin"]
+        plugins += ["-o", "asyncio_default_fixture_loop_scope=function"]  # unset, it warns
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *plugins, "-q", "-W", "error", *options],
             cwd=tmp_path, env=environment, capture_output=True, text=True,

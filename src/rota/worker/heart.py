@@ -12,6 +12,7 @@ from uuid import UUID
 
 from rota.errors import StoreUnavailable
 from rota.stores.contract import Beat, SessionStart, Store
+from rota.worker.ending import end_all
 from rota.worker.execution import Run
 from rota.worker.service import Service
 from rota.worker.session import Session
@@ -64,6 +65,8 @@ class Beats(Service):
     ) -> None:
         super().__init__()
         self.session: Session | None = None
+        self.begun: UUID | None = None
+        """The newest session that the store may know: a stop can come before its answer."""
         self._shown = shown
         self._store, self._introduce, self._held = store, introduce, held
         self._tell, self._news = tell, news
@@ -89,6 +92,7 @@ class Beats(Service):
 
     async def _open(self) -> None:
         start = self._introduce()
+        self.begun = start.id
         sent = monotonic()
         async with _answered_within(self._every):
             await self._store.open_session(start, lease=self._lease)
@@ -185,7 +189,5 @@ class Heart:
             asyncio.create_task(service.run(), name=f"rota-{service.name}") for service in self._services
         ]
         await self._stop.wait()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(tasks)
         await self._store.close()

@@ -20,6 +20,7 @@ from rota.worker.chores.unparker import Unparker
 from rota.worker.code import code_version
 from rota.worker.custody import Custody
 from rota.worker.desk import Desk
+from rota.worker.ending import end_all
 from rota.worker.exchanger import Exchanger
 from rota.worker.execution import Run, Stop
 from rota.worker.heart import Beats, Heart, Trust
@@ -120,7 +121,7 @@ class Worker:
         self.runner.isolation.host = host
         self.custody = Custody(self.desk, self.runner)
         self._stall = StallDetector(self.runner.run_of, settings.stall, shown)
-        beats = Beats(
+        self._beats = Beats(
             store,
             self._introduce,
             self.desk.held,
@@ -130,7 +131,8 @@ class Worker:
             every=settings.beat,
             shown=shown,
         )
-        self._heart = Heart(store, [beats, Trust(beats, self._stall, every=self._stall.every, shown=shown)])
+        trust = Trust(self._beats, self._stall, every=self._stall.every, shown=shown)
+        self._heart = Heart(store, [self._beats, trust])
         self._services = self._wire()
 
     def _wire(self) -> list[Service]:
@@ -204,18 +206,16 @@ class Worker:
         return GRACEFUL
 
     async def _end(self, loops: list[asyncio.Task[Any]]) -> None:
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await end_all(loops)
         self._stall.stop()
         await self._heart.stop()
         await self.runner.isolation.close()
         self.runner.close()
-        session = self.desk.session
+        session = self._beats.begun
         if session is not None:
             with suppress(StoreError, TimeoutError):  # its lease runs out by itself
                 async with asyncio.timeout(FLUSH):
-                    await self.host.store.end_session(session.id)
+                    await self.host.store.end_session(session)
 
     # Small things
 
@@ -228,9 +228,7 @@ class Worker:
                 doing.result()
             return doing.done()
         finally:
-            doing.cancel()
-            stopped.cancel()
-            await asyncio.gather(doing, stopped, return_exceptions=True)
+            await end_all([doing, stopped])
 
     async def _until(self, done: Callable[[], bool], seconds: float, *, cut_short: bool = False) -> bool:
         """Wait until `done`, at most so long; a second stop cuts it short."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from rota.errors import RotaError, StoreError
 from rota.stores.contract import Store
+from rota.worker.ending import end_all
 from rota.worker.supervisor.block import Phase
 from rota.worker.supervisor.child import Child
 from rota.worker.supervisor.farewell import say_farewell
@@ -303,9 +304,7 @@ class Supervisor:
             await post.settled()
         if self._beside:
             await asyncio.wait(self._beside, timeout=FLUSH)
-        for task in list(self._beside):
-            task.cancel()
-        await asyncio.gather(*self._beside, return_exceptions=True)
+        await end_all(list(self._beside))
         if self.watch.store is not None:
             with suppress(StoreError):
                 await self.watch.store.close()
