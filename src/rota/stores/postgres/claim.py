@@ -80,9 +80,7 @@ class Claims:
         """Look from the beginning: which pairs wait, and where each begins. The next claims begin there."""
         began, event = self._tick(), self._events
         self._look_at = began + LOOK_EVERY  # one at a time looks
-        rows: list[tuple[Any, ...]] = await (
-            await connection.execute(statement("pairs"), {"now": self._connections.now()})
-        ).fetchall()
+        rows = await connection.ask("pairs", {"now": self._connections.now()})
         now = self._tick()
         self._look_took = now - began
         self._drop_floors()
@@ -164,7 +162,7 @@ class Claims:
         jobs: list[Job] = []
         plan = self.plan(wanted, session, claim_no)
         if plan is not None:
-            rows = await (await connection.execute(statement("claim"), plan.parameters)).fetchall()
+            rows = await connection.ask("claim", plan.parameters)
             jobs = self.received(plan, rows)
         return jobs + await self.claim_gated(connection, wanted, session, claim_no, len(jobs))
 

@@ -19,20 +19,20 @@ from weakref import WeakSet
 
 import psycopg
 from psycopg.adapt import Loader
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import Format
 from psycopg.rows import TupleRow
-from psycopg.waiting import wait_async
 from psycopg_pool import AsyncConnectionPool
 
 from rota.errors import SchemaOutdated, StoreError
 from rota.stores.postgres.faults import bad_row, explained, missing_day, repeatable
 from rota.stores.postgres.migrate import LATEST
+from rota.stores.postgres.prompt import PromptConnection
 from rota.stores.postgres.sqlfiles import statement
 
 if TYPE_CHECKING:
-    from psycopg.abc import Buffer, PQGen
+    from psycopg.abc import Buffer
 
-Connection: TypeAlias = "psycopg.AsyncConnection[TupleRow]"
+Connection: TypeAlias = PromptConnection
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
@@ -40,8 +40,6 @@ CALL_SECONDS = 8.0
 """How long one try may take. Short enough that a network which swallowed it costs less than ten seconds."""
 REPEAT_SECONDS = 6.0
 """How long a statement is repeated after connection faults before the caller hears of it."""
-LET_GO_SECONDS = 0.5
-"""How long a statement that is given up may take to be cancelled by the server."""
 POOL_SIZE = 10
 WARM = 3
 KEEPALIVE = {
@@ -58,33 +56,6 @@ class BinaryCursor(psycopg.AsyncCursor[TupleRow]):
     def __init__(self, connection: Any, *, row_factory: Any = None) -> None:
         super().__init__(connection, row_factory=row_factory or connection.row_factory)
         self.format = Format.BINARY
-
-
-class PromptConnection(psycopg.AsyncConnection[TupleRow]):
-    """A connection whose statements are given up promptly when their caller waits no longer.
-
-    psycopg itself then waits up to ten seconds for the server to confirm. One
-    that has gone silent never does, and by then a heartbeat's lease is past.
-    """
-
-    async def wait(self, gen: PQGen[T], interval: float = 0.1, *given: Any, **options: Any) -> T:
-        try:
-            return await wait_async(gen, self.pgconn.socket, interval, *given, **options)
-        except asyncio.CancelledError:
-            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                await self._let_go(gen)
-            raise
-
-    async def _let_go(self, gen: PQGen[T]) -> None:
-        """Have the running statement cancelled; hang up on a server that does not say so at once."""
-        try:
-            async with asyncio.timeout(LET_GO_SECONDS):
-                await self.cancel_safe(timeout=LET_GO_SECONDS)
-                await wait_async(gen, self.pgconn.socket, interval=0.1)
-        except psycopg.errors.QueryCanceled:
-            pass
-        except (psycopg.Error, OSError, TimeoutError):
-            self.pgconn.finish()
 
 
 class UtcLoader(Loader):

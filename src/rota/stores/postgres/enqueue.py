@@ -130,7 +130,7 @@ class Enqueuer:
         async def call(connection: Connection, repeated: bool) -> None:
             parameters = {"jobs": text, "now": self._connections.now(), "hint": hint or repeated}
             if not (repeated or again):
-                await connection.execute(statement("enqueue"), parameters)
+                await connection.ask("enqueue", parameters)
                 return
             async with connection.transaction():
                 await connection.execute(statement("enqueue"), parameters)

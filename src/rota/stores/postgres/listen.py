@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
@@ -97,43 +95,33 @@ class Listener:
         log.warning("listening at listen_url failed, so new jobs are found by polling for now: %s", why)
 
     async def _hear(self, connection: Connection, on_hint: Callable[[Hint], None]) -> None:
-        heard: deque[str] = deque()
-        connection.add_notify_handler(
-            lambda notice: heard.append(notice.payload)
-        )  # what comes with an answer
+        ear = Ear(connection, lambda payload: self._tell(payload, on_hint))
         await connection.execute("LISTEN rota")
         if self._url is not None:
-            await self._hear_home(connection, heard)
+            await self._hear_home(ear)
         on_hint(ResyncHint())
         self.hearing, self._told = True, False
-        ping = f"p:{uuid4()}"
         while True:
             async with asyncio.timeout(ANSWER_WITHIN):
-                await connection.execute("SELECT pg_notify('rota', %s)", [ping])
-            answered = False
-            async for payload in _notices(connection, heard, PING_EVERY):
-                if payload == ping:
-                    answered = True
-                else:
-                    self._tell(payload, on_hint)
-            if not answered:
+                await connection.execute("SELECT pg_notify('rota', %s)", [ear.new_word()])
+            await ear.listen(PING_EVERY)
+            if not ear.heard:
                 raise OSError("the listening connection is silent")
 
-    async def _hear_home(self, connection: Connection, heard: deque[str]) -> None:
+    async def _hear_home(self, ear: Ear) -> None:
         """What is said at the jobs' own address must be heard here: hints do not leave their database."""
-        word = f"p:{uuid4()}"
+        word = ear.new_word()
 
         async def say(home: Connection, _: bool) -> None:
             await home.execute("SELECT pg_notify('rota', %s)", [word])
 
         await self._connections.run(say)
-        async for payload in _notices(connection, heard, ANSWER_WITHIN):
-            if payload == word:
-                return
-        raise StoreError(
-            f"listen_url ({address(self._url or '')}) does not hear what is said at the address of the jobs "
-            f"({address(self._connections.url)}). Let it lead to the same database of the same server."
-        )
+        await ear.listen(ANSWER_WITHIN, only_for_the_word=True)
+        if not ear.heard:
+            raise StoreError(
+                f"listen_url ({address(self._url or '')}) does not hear what is said at the address of the jobs "
+                f"({address(self._connections.url)}). Let it lead to the same database of the same server."
+            )
 
     def _tell(self, payload: str, on_hint: Callable[[Hint], None]) -> None:
         kind, _, rest = payload.partition(":")
@@ -148,34 +136,61 @@ class Listener:
             log.debug("a notice that is not ours: %r", payload)
 
 
-async def _notices(connection: Connection, heard: deque[str], seconds: float) -> AsyncIterator[str]:
-    """What is heard within so many seconds. psycopg's own wait wakes up ten times a second; this one for news only."""
-    end, encoding = time.monotonic() + seconds, connection.info.encoding
-    while True:
-        while heard:
-            yield heard.popleft()
-        if not await _readable(connection.fileno(), end - time.monotonic()):
+class Ear:
+    """Hands on each notice in the very moment in which it can be read.
+
+    psycopg's own wait wakes up ten times a second, news or not, and a task that
+    waits for news here would cost each hint one more turn of the event loop.
+    """
+
+    def __init__(self, connection: Connection, tell: Callable[[str], None]) -> None:
+        self._connection, self._tell = connection, tell
+        self.heard = False
+        """Whether our word was heard."""
+        self._word = ""
+        self._over: asyncio.Future[None] | None = None
+        self._for_the_word = False
+        connection.add_notify_handler(lambda notice: self._hear(notice.payload))  # comes with an answer
+
+    def new_word(self) -> str:
+        """A word that nobody else says; `heard` tells when it is heard."""
+        self._word, self.heard = f"p:{uuid4()}", False
+        return self._word
+
+    async def listen(self, seconds: float, *, only_for_the_word: bool = False) -> None:
+        """Hand on what is heard within so many seconds, or until our word is."""
+        self._for_the_word = only_for_the_word
+        loop = asyncio.get_running_loop()
+        self._over = loop.create_future()
+        self._take()  # what was read together with an answer
+        descriptor = self._connection.fileno()
+        loop.add_reader(descriptor, self._read)
+        try:
+            async with asyncio.timeout(seconds):
+                if not (only_for_the_word and self.heard):
+                    await self._over
+        except TimeoutError:
+            pass
+        finally:
+            loop.remove_reader(descriptor)
+            self._over = None
+
+    def _read(self) -> None:
+        try:
+            self._connection.pgconn.consume_input()
+            self._take()
+        except psycopg.Error as error:
+            if self._over is not None and not self._over.done():
+                self._over.set_exception(error)
+
+    def _take(self) -> None:
+        while notice := self._connection.pgconn.notifies():
+            self._hear(notice.extra.decode(self._connection.info.encoding, "replace"))
+
+    def _hear(self, payload: str) -> None:
+        if payload != self._word:
+            self._tell(payload)
             return
-        connection.pgconn.consume_input()
-        while notice := connection.pgconn.notifies():
-            heard.append(notice.extra.decode(encoding))
-
-
-async def _readable(descriptor: int, seconds: float) -> bool:
-    """Wait until something can be read; False when nothing comes within so many seconds."""
-    loop = asyncio.get_running_loop()
-    news: asyncio.Future[None] = loop.create_future()
-
-    def ring() -> None:
-        if not news.done():
-            news.set_result(None)
-
-    loop.add_reader(descriptor, ring)
-    try:
-        async with asyncio.timeout(max(0.0, seconds)):
-            await news
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(descriptor)
-    return True
+        self.heard = True
+        if self._for_the_word and self._over is not None and not self._over.done():
+            self._over.set_result(None)

@@ -145,7 +145,7 @@ class Settler:
             "now": self._connections.now(),
         }
         try:
-            return await self._sent(connection, "exchange", parameters)
+            return await connection.ask("exchange", parameters)
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             if missing_day(error):
                 raise
@@ -228,11 +228,7 @@ class Settler:
             "versions": integers([transition.job.version for transition in transitions]),
             "now": self._connections.now(),
         }
-        return {row[0] for row in await self._sent(connection, verb, parameters)}
-
-    @staticmethod
-    async def _sent(connection: Connection, verb: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        return await (await connection.execute(statement(verb), parameters)).fetchall()
+        return {row[0] for row in await connection.ask(verb, parameters)}
 
     async def _retakes(
         self, connection: Connection, transitions: Sequence[Transition], answers: dict[int, Settled]
@@ -297,8 +293,7 @@ class Settler:
             "ids": uuids(transitions[place].job.id for place in missed),
             "versions": integers([transitions[place].job.version for place in missed]),
         }
-        rows = await (await connection.execute(statement("readback"), parameters)).fetchall()
-        found = {row[0]: row[1:] for row in rows}
+        found = {row[0]: row[1:] for row in await connection.ask("readback", parameters)}
         for place in missed:
             transition = transitions[place]
             version, state, noted = found[transition.job.id]
