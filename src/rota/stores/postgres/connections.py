@@ -136,11 +136,7 @@ class Connections:
             self._made.add(connection)
             return connection
         connection = await PromptConnection.connect(self.url, **self._options())
-        try:
-            await self._configure(connection)
-        except BaseException:  # a caller that waits no longer leaves no open connection behind
-            connection.pgconn.finish()
-            raise
+        await self._configure(connection)
         return connection
 
     async def _configure(self, connection: Connection) -> None:
@@ -148,7 +144,13 @@ class Connections:
         if self.direct:
             # Beside a large backlog the server thinks that planning anew pays, and plans every exchange anew: that
             # took as long as a third of the exchange itself.
-            await connection.execute("SET plan_cache_mode = force_generic_plan")
+            try:
+                # The pool has three hands that connect. Connections that fall silent here would keep all of them.
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await connection.execute("SET plan_cache_mode = force_generic_plan")
+            except BaseException:  # who waits no longer leaves no open connection behind
+                connection.pgconn.finish()
+                raise
 
     def _options(self) -> dict[str, Any]:
         return {

@@ -96,7 +96,8 @@ class Listener:
 
     async def _hear(self, connection: Connection, on_hint: Callable[[Hint], None]) -> None:
         ear = Ear(connection, lambda payload: self._tell(payload, on_hint))
-        await connection.execute("LISTEN rota")
+        async with asyncio.timeout(ANSWER_WITHIN):
+            await connection.execute("LISTEN rota")
         if self._url is not None:
             await self._hear_home(ear)
         on_hint(ResyncHint())
