@@ -5,10 +5,13 @@ Only the standard library is imported here: this module runs before anything is 
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -59,6 +62,27 @@ def make(name: str, wanted: list[str], *, say=print) -> Path:
     return python
 
 
+def make_before(ref: str, *, say=print) -> Path:
+    """The Python of an environment with Rota as it was at this commit."""
+    root = HERE.parent
+    try:
+        commit = _git(root, "rev-parse", "--verify", f"{ref}^{{commit}}").decode().strip()
+        archive = _git(root, "archive", commit)
+    except subprocess.CalledProcessError as error:
+        raise InstallError(f"no commit {ref!r} here: {error.stderr.decode().strip()[-200:]}") from None
+    with tempfile.TemporaryDirectory() as exported:
+        tarfile.open(fileobj=io.BytesIO(archive)).extractall(exported, filter="data")
+        # By another name than the folder's: what is asked for must be the same at the next run.
+        venv = VENVS / f"before-{commit[:12]}"
+        if not (venv / ".installed").exists():
+            make(venv.name, [exported], say=say)
+    return bin_python(venv)
+
+
+def _git(root: Path, *command: str) -> bytes:
+    return subprocess.run(["git", "-C", str(root), *command], capture_output=True, check=True).stdout
+
+
 def _run(*command: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT)
@@ -100,6 +124,8 @@ def python_of(peer: str, *, say=print) -> Path:
     name = ALIASES.get(peer, peer)
     if name == "rota":
         return project_python()
+    if name == "before":
+        return make_before(os.environ["BENCH_BEFORE"], say=say)
     known = requirements()
     if name not in known:
         raise InstallError(f"unknown peer {peer!r}: not in peers.txt")

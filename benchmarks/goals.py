@@ -23,7 +23,7 @@ def goals(results: dict) -> list[dict]:
     on_postgres = [
         p
         for p in runs
-        if peers.get(p, {}).get("backend") == "postgres" and p not in ("rota", "raw", "raw400")
+        if peers.get(p, {}).get("backend") == "postgres" and p not in ("rota", "before", "raw", "raw400")
     ]
     rows: list[dict] = []
 

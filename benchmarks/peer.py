@@ -56,7 +56,9 @@ class Peer:
     def _versions(self, installed: dict[str, str]) -> dict[str, str]:
         """Of all that is installed, what peers.txt names (and Rota with its driver)."""
         normal = {k.lower().replace("_", "-"): v for k, v in installed.items()}
-        asked = requirements().get(self.name, ["rota", "psycopg"] if self.name == "rota" else ["asyncpg"])
+        asked = requirements().get(
+            self.name, ["rota", "psycopg"] if self.name in ("rota", "before") else ["asyncpg"]
+        )
         names = [a.split("[")[0].split("~")[0].split("=")[0].split(">")[0] for a in asked]
         return {n: normal[n.lower()] for n in names if n.lower() in normal}
 

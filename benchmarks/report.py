@@ -10,6 +10,7 @@ import statistics
 import sys
 from pathlib import Path
 
+from against import against
 from goals import goals
 
 REDIS_NOTE = "Redis keeps nothing on disk here: a Redis peer's job would not survive a power cut, a PostgreSQL peer's would."
@@ -226,6 +227,9 @@ def markdown(results: dict) -> str:
         "**The same as ratios** (latency: lower is better)",
         ratios(runs),
     ]
+    if rows := against(runs):
+        head = ["measure", "now", "before", "now as a share (above 1 is better)", "within 5 %"]
+        parts += [f"**Against {results.get('before', 'an earlier landing')}**", table(head, rows)]
     for title, text in (
         ("**Crowded tables**", crowded(runs, results["sizes"])),
         ("**Urgent jobs while 5 queues x 3 priorities drain**", urgent(runs)),

@@ -3,11 +3,13 @@
 python benchmarks/run.py                    everything
 python benchmarks/run.py --quick            rota, raw and pgqueuer with fewer jobs
 python benchmarks/run.py --peers rota,raw --measures drain100,f2 --repeat 3
+python benchmarks/run.py --before v1.2.0 --peers rota    beside an earlier Rota, in the same run
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -42,12 +44,16 @@ def options(argv: list[str] | None = None) -> argparse.Namespace:
     p.add_argument(
         "--postgres", metavar="BIN_DIR", help="another PostgreSQL, e.g. /usr/lib/postgresql/15/bin"
     )
+    p.add_argument("--before", metavar="REF", help="measure Rota as it was at this commit, too")
     p.add_argument("--out", help="where to write, without ending: .json and .md are added")
     p.add_argument("--minutes", type=float, help="start nothing new after so many (default 22, quick 4.5)")
     o = p.parse_args(argv)
-    whole = not (o.peers or o.measures or o.quick or o.postgres)
+    whole = not (o.peers or o.measures or o.quick or o.postgres or o.before)
     o.out = Path(o.out) if o.out else HERE / "results" / ("latest" if whole else "partial")
-    o.peers = o.peers.split(",") if o.peers else CORE if o.quick else ALL
+    o.peers = o.peers.split(",") if o.peers else list(CORE if o.quick else ALL)
+    if o.before:
+        os.environ["BENCH_BEFORE"] = o.before  # the adapter's environment is made by it
+        o.peers.insert(1, "before")
     o.repeat = o.repeat or (1 if o.quick else 2)
     o.minutes = o.minutes or (4.5 if o.quick else 22)
     return o
@@ -132,7 +138,7 @@ def main() -> int:
     names = o.measures.split(",") if o.measures else list(MEASURES)
     if unknown := [n for n in names if n not in MEASURES]:
         sys.exit(f"unknown measure {unknown[0]!r}: known are {', '.join(MEASURES)}")
-    if unknown := [p for p in o.peers if p not in ALL]:
+    if unknown := [p for p in o.peers if p not in (*ALL, "before")]:
         sys.exit(f"unknown peer {unknown[0]!r}: known are {', '.join(ALL)}")
     for sig in (signal.SIGTERM, signal.SIGHUP):  # a stop is a stop with all its cleaning up
         signal.signal(sig, lambda number, _: sys.exit(128 + number))
@@ -140,6 +146,7 @@ def main() -> int:
     results = {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
         "quick": o.quick,
+        "before": o.before,
         "repeat": o.repeat,
         "sizes": vars(sizes),
         "peers": {},

@@ -75,6 +75,34 @@ def _keys(job: NewJob) -> list[str]:
     return parts
 
 
+def as_values(job: NewJob) -> dict[str, object]:
+    """One plain job as the values of enqueue_one.sql."""
+    return {
+        "id": job.id,
+        "task": job.task,
+        "payload": job.payload_json,
+        "queue": job.queue,
+        "priority": job.priority,
+        "max_attempts": job.max_attempts,
+        "delay": job.delay,
+        "run_at": job.run_at,
+        "deadline_in": job.deadline_in,
+        "timeout": job.timeout,
+        "tenant": job.tenant,
+        "subject": job.subject,
+        "external_id": job.external_id,
+        "gate": job.gate,
+        "correlation_id": job.correlation_id,
+        "parent_id": job.parent_id,
+        "tags": texts(job.tags) if job.tags else None,
+        "created_by": job.created_by,
+        "category": job.category,
+        "payload_version": job.payload_version,
+        "headers": job.headers_json,
+        "state": "held" if job.held else "pending",
+    }
+
+
 def copy_lines(jobs: Sequence[NewJob], now: datetime) -> str:
     """The jobs as COPY text, in the column order of copy.sql. `now` is the store's time.
 

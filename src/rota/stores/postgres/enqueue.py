@@ -123,22 +123,24 @@ class Enqueuer:
                 future.set_exception(error)
 
     async def _insert(self, jobs: Sequence[NewJob]) -> None:
-        text = encoding.as_json(jobs)
+        verb = "enqueue" if len(jobs) > 1 else "enqueue_one"
+        values = {"jobs": encoding.as_json(jobs)} if len(jobs) > 1 else encoding.as_values(jobs[0])
         hint = self._may_hint()
         again = self._sent_before(jobs)
 
         async def call(connection: Connection, repeated: bool) -> None:
-            parameters = {"jobs": text, "now": self._connections.now(), "hint": hint or repeated}
+            parameters = {**values, "now": self._connections.now(), "hint": hint or repeated}
             if not (repeated or again):
-                await connection.ask("enqueue", parameters)
+                await connection.ask(verb, parameters)
                 return
             async with connection.transaction():
-                await connection.execute(statement("enqueue"), parameters)
+                await connection.ask(verb, parameters)
                 await connection.execute(statement("undo_repeated"), {"ids": uuids(job.id for job in jobs)})
 
         await self._run(call)
         if hint:
-            self._late -= _spots(jobs)
+            if self._late:
+                self._late -= _spots(jobs)
         else:
             self._hint_later(jobs)
 

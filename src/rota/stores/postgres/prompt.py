@@ -131,7 +131,7 @@ def _sent(value: Any, encoding: str) -> bytes | None:
         if b"\0" in text:
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         return text
-    if type(value) is int or type(value) is UUID:
+    if type(value) is int or type(value) is float or isinstance(value, UUID):
         return str(value).encode()
     if type(value) is bool:
         return b"t" if value else b"f"

@@ -12,6 +12,7 @@ from rota._core.actions import Audit
 from rota._core.failure import storable
 from rota._core.job import State
 from rota._core.schedule import (
+    ABSENT_AFTER,
     Edits,
     Fate,
     Fired,
@@ -109,6 +110,21 @@ class Schedules:
                 told = {**_audit(audit), "now": self._connections.now()}
                 await connection.execute(statement("schedule_audit"), told)
                 return _record(row)
+
+        return await self._connections.run(call)
+
+    async def delete(self, name: str, version: int, audit: Audit) -> bool:
+        now = self._connections.now()
+        wanted = {"name": name, "version": version, "absent_after": ABSENT_AFTER, "now": now, "names": [name]}
+
+        async def call(connection: Connection, repeated: bool) -> bool:
+            async with connection.transaction():
+                if await (await connection.execute(statement("schedule_delete"), wanted)).fetchone() is None:
+                    left = await (await connection.execute(statement("schedule_roster"), wanted)).fetchone()
+                    return repeated and left is None  # the answer to the try before was lost: it is done
+                await connection.execute(statement("schedule_forget"), wanted)
+                await connection.execute(statement("schedule_audit"), {**_audit(audit), "now": now})
+                return True
 
         return await self._connections.run(call)
 

@@ -209,6 +209,9 @@ class PostgresStore:
     async def change_schedule(self, change: ScheduleChange, audit: Audit) -> ScheduleRecord | None:
         return await self._desks().schedules.change(change, audit)
 
+    async def delete_schedule(self, name: str, version: int, audit: Audit) -> bool:
+        return await self._desks().schedules.delete(name, version, audit)
+
     async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
         return await self._desks().schedules.ticks(schedule, limit)
 
