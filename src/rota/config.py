@@ -85,9 +85,9 @@ class Settings(BaseSettings):
     """How long a silent worker keeps its jobs."""
     beat: Interval = 5.0
     poll: Interval = 1.0
-    """How often an idle worker asks for work when nobody wakes it."""
+    """How often a worker with free slots asks for work."""
     idle_poll: Interval = 5.0
-    """How often it asks where wake-ups work."""
+    """How often it asks where wake-ups work and no job came for a minute."""
     grace: Seconds = 25.0
     """How long running jobs may go on after a stop."""
     code_version: str | None = None

@@ -25,6 +25,14 @@ class Unheard(FaultyStore):
     listen = property()  # type: ignore[assignment]
 
 
+class HalfOpen(FaultyStore):
+    """A store whose wake-ups began well and never come."""
+
+    async def listen(self, on_hint):
+        on_hint(ResyncHint())
+        await asyncio.Event().wait()
+
+
 @pytest.fixture
 async def seldom():
     """A stage whose workers poll once a minute: what starts soon was not found by a poll."""
@@ -137,6 +145,29 @@ async def test_polls_come_oftener_while_the_store_gives_no_hints():
     listener.on_hint(ResyncHint())
     assert poller.longest == 60.0
     await heard.close()
+
+
+async def test_while_jobs_flow_a_hint_that_is_lost_unnoticed_costs_one_short_poll():
+    """A half-open connection says nothing: until its ping finds out, the listener believes that it hears."""
+    stage = Stage(HalfOpen(), poll=0.4, idle_poll=60.0)
+
+    @stage.app.task
+    async def work() -> None: ...
+
+    worker = await an_idle_worker(stage)
+    poller = next(service for service in worker._services if service.name == "poll")
+    assert poller.longest == 60.0, "an idle worker asks seldom"
+    first = await work.enqueue()
+    worker.desk.wake()  # the last hint that arrived
+    await stage.ended(first)
+    waits = []
+    for _ in range(3):
+        began = time.monotonic()
+        await stage.ended(await work.enqueue(), within=3)
+        waits.append(time.monotonic() - began)
+    await stage.close()
+
+    assert max(waits) < 0.6
 
 
 async def test_a_hint_wakes_only_lanes_that_serve_its_queue(stage):

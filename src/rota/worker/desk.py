@@ -54,6 +54,8 @@ class Desk:
         """Which exchanges wait for an answer, and since when."""
         self.stirred = asyncio.Event()
         """Something happened, and there is room for more: look again soon."""
+        self.fetched_at = float("-inf")
+        """When a claim last brought jobs."""
         self.gates_seen = False
         self.parked: Mapping[str, ParkedTask] = {}
         """Tasks whose jobs must not begin here, because too many of them killed their process."""
@@ -108,6 +110,8 @@ class Desk:
             if order.lane is not None:
                 order.lane.unanswered(order.asked)
             return False
+        if got:
+            self.fetched_at = now
         if order.lane is not None:
             order.lane.answered(order.asked, got, order.hints, now=now, took=took)
             if got == order.asked:

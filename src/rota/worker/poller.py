@@ -12,6 +12,8 @@ from rota.worker.listener import Listener
 from rota.worker.service import Service
 
 SOON = 0.25
+LATELY = 60.0
+"""Seconds after the last job during which a hint that was lost unnoticed may cost no more than `poll`."""
 
 
 class Poller(Service):
@@ -32,11 +34,18 @@ class Poller(Service):
 
     @property
     def longest(self) -> float:
-        """Seconds between two polls when nothing comes: hints make the wait longer."""
-        return self._idle_poll if self._listener is not None and self._listener.hearing else self._poll
+        """Seconds between two polls when nothing comes: longer where hints arrive and no jobs did of late.
+
+        A listening connection can be dead for some seconds before its ping finds
+        out. While jobs flow, each of them would wait for the next poll.
+        """
+        hearing = self._listener is not None and self._listener.hearing
+        lately = monotonic() - self._desk.fetched_at < LATELY
+        return self._idle_poll if hearing and not lately else self._poll
 
     async def step(self) -> None:
-        pause = min(self._pause, self.longest) * random.uniform(0.8, 1.2)  # noqa: S311 - many workers must not poll in step
+        # Many workers must not poll in step, and none waits longer than it says.
+        pause = min(self._pause, self.longest) * random.uniform(0.7, 0.95)  # noqa: S311
         due, self._due = self._due, None
         if await self._stirred_within(pause if due is None else min(pause, due)):
             self._pause = SOON
