@@ -48,6 +48,13 @@ class Schedules(Protocol):
         """Apply an operator's change if the version still holds, with its audit; None: it does not."""
         ...
 
+    async def delete_schedule(self, name: str, version: int, audit: Audit) -> bool:
+        """Remove a schedule and its ticks, if the version still holds and it is absent, with its audit; whether it did.
+
+        Its jobs stay. Code that declares the name again makes a new schedule, which counts from then.
+        """
+        ...
+
     async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
         """The ticks of a schedule that were taken, newest first."""
         ...

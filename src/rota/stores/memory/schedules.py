@@ -126,6 +126,19 @@ def change(book: Book, change: ScheduleChange, audit: Audit, now: datetime) -> S
     return record
 
 
+def delete(book: Book, name: str, version: int, audit: Audit, now: datetime) -> bool:
+    """Forget an absent schedule, if the version still holds."""
+    record = book.plans.records.get(name)
+    if record is None or record.version != version or not record.absent(now):
+        return False
+    del book.plans.records[name]
+    book.plans.open_jobs.pop(name, None)
+    for key in [key for key in book.plans.ticks if key[0] == name]:
+        del book.plans.ticks[key]
+    book.audit.append(audit._replace(at=now))
+    return True
+
+
 def ticks(book: Book, schedule: str, limit: int) -> list[TickRecord]:
     """The newest ticks, with what their jobs are now."""
     mine = sorted(key for key in book.plans.ticks if key[0] == schedule)

@@ -194,6 +194,10 @@ class MemoryStore:
         with self._step() as now:
             return schedules.change(self._book, change, audit, now)
 
+    async def delete_schedule(self, name: str, version: int, audit: Audit) -> bool:
+        with self._step() as now:
+            return schedules.delete(self._book, name, version, audit, now)
+
     async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
         with self._step():
             return schedules.ticks(self._book, schedule, limit)

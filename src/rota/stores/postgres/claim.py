@@ -163,6 +163,8 @@ class Claims:
         plan = self.plan(wanted, session, claim_no)
         if plan is not None:
             rows = await connection.ask("claim", plan.parameters)
+            if len(rows) > 1:
+                rows.sort(key=_urgency)
             jobs = self.received(plan, rows)
         return jobs + await self.claim_gated(connection, wanted, session, claim_no, len(jobs))
 
@@ -212,6 +214,11 @@ class Claims:
             "tenant": wanted.tenant,
             "now": self._connections.now(),
         }
+
+
+def _urgency(row: tuple[Any, ...]) -> tuple[int, datetime, int]:
+    """By priority, then due time, then id, of a claim's columns."""
+    return row[4], row[10], row[0].int
 
 
 def _forget(known: dict[Pair, int], pairs: list[Pair], event: int) -> None:

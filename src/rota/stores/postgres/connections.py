@@ -248,7 +248,7 @@ class Connections:
 
     async def _make_days(self) -> None:
         try:
-            async with self.connection() as connection:
+            async with asyncio.timeout(CALL_SECONDS), self.connection() as connection:
                 await connection.execute(statement("make_days"), {"now": self.now()})
         except (psycopg.Error, OSError) as error:
             raise explained(error, self.url) from error

@@ -151,6 +151,7 @@ class Ear:
         self._word = ""
         self._over: asyncio.Future[None] | None = None
         self._for_the_word = False
+        self._descriptor: int | None = None
         connection.add_notify_handler(lambda notice: self._hear(notice.payload))  # comes with an answer
 
     def new_word(self) -> str:
@@ -164,8 +165,8 @@ class Ear:
         loop = asyncio.get_running_loop()
         self._over = loop.create_future()
         self._take()  # what was read together with an answer
-        descriptor = self._connection.fileno()
-        loop.add_reader(descriptor, self._read)
+        self._descriptor = self._connection.fileno()
+        loop.add_reader(self._descriptor, self._read)
         try:
             async with asyncio.timeout(seconds):
                 if not (only_for_the_word and self.heard):
@@ -173,7 +174,7 @@ class Ear:
         except TimeoutError:
             pass
         finally:
-            loop.remove_reader(descriptor)
+            self._let_go()
             self._over = None
 
     def _read(self) -> None:
@@ -181,8 +182,14 @@ class Ear:
             self._connection.pgconn.consume_input()
             self._take()
         except psycopg.Error as error:
+            self._let_go()  # at once: libpq has closed the descriptor, and the next one to open gets its number
             if self._over is not None and not self._over.done():
                 self._over.set_exception(error)
+
+    def _let_go(self) -> None:
+        if self._descriptor is not None:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            self._descriptor = None
 
     def _take(self) -> None:
         while notice := self._connection.pgconn.notifies():
