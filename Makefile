@@ -9,7 +9,7 @@ ARGS ?=
 SEEDS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types docs bench chaos requirements format system clean
+.PHONY: help demo check test lint types docs bench chaos mutants reliability requirements format system clean
 
 help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,13 @@ bench: $(INSTALLED) system ## measure Rota beside its peers, in one run
 
 chaos: $(INSTALLED) system ## hurt processes and servers for long; SEEDS=20 for more chance, ARGS="-k mixed" for a part
 	$(BIN)/python -m pytest tests/chaos -m chaos --long --seeds $(SEEDS) --timeout=3600 -rP $(ARGS)
+
+reliability: $(INSTALLED) system ## hurt Rota and four peers alike; ARGS="--only G1,G3 --systems rota,pgqueuer --quick"
+	$(BIN)/python benchmarks/reliability/run.py $(ARGS)
+	$(BIN)/python scripts/reliability_table.py
+
+mutants: $(INSTALLED) ## break one line at a time, in copies: a named test must notice each; ARGS="-k lease" for a part
+	$(BIN)/python scripts/mutants $(ARGS)
 
 requirements: $(INSTALLED) ## which requirements are proven by which tests; rewrites the table in docs/requirements.md
 	$(BIN)/python scripts/requirements.py --write

@@ -12,8 +12,8 @@ from rota import options
 from rota._core.durations import Duration, seconds
 from rota._core.schedule import CAP, GRACE, Misfire, Overlap, ScheduleSpec, template_of
 from rota.enqueueing import Using
-from rota.errors import ScheduleError
-from rota.schedule_times import EVERY, times_of, windows_of
+from rota.errors import PayloadInvalid, ScheduleError
+from rota.schedule_times import EVERY, IntervalTimes, times_of, windows_of
 from rota.task import AsyncTask, SyncTask, Task
 
 P = ParamSpec("P")
@@ -87,7 +87,10 @@ class Schedule:
             windows_of(tuple(maintenance), self._given.tz)
         except ScheduleError as error:
             raise ScheduleError(f"the setting maintenance cannot be used: {error}") from None
-        job = self.task.prepare(self._args, self._kwargs, self._said)
+        try:
+            job = self.task.prepare(self._args, self._kwargs, self._said)
+        except PayloadInvalid as error:
+            raise PayloadInvalid(f"schedule {self.name!r} at {self.place} cannot tick: {error}") from error
         windows = (*self._given.windows, *(text for text in maintenance if text not in self._given.windows))
         return self._given._replace(template_json=template_of(job), windows=windows)
 
@@ -168,8 +171,13 @@ def declared(
         raise ScheduleError(
             f'a schedule\'s time must be a cron expression such as "30 2 * * *" or every("5m"), not {when!r}.'
         )
+    if not isinstance(tz, str):
+        raise ScheduleError(f'tz must be the name of a time zone such as "Europe/Berlin", not {tz!r}.')
     if isinstance(windows, str):
         raise ScheduleError(f"windows must be a list of texts, not {windows!r}. Write [{windows!r}] for one.")
+    closed = tuple(windows) if isinstance(windows, Iterable) else (windows,)
+    if not all(isinstance(text, str) for text in closed):
+        raise ScheduleError(f'windows must be a list of texts such as "0 1 * * SUN for 2h", not {windows!r}.')
     try:
         called = "" if name is None else options.name("a schedule's name", name)
         spread, late = seconds(jitter, "jitter"), seconds(grace, "grace")
@@ -178,9 +186,7 @@ def declared(
     missed = one_of("misfire", Misfire, misfire)
     lapping = one_of("overlap", Overlap, overlap or ("allow" if missed is Misfire.ALL else "skip"))
     timing = when.timing if isinstance(when, Every) else " ".join(when.split())
-    return checked(
-        ScheduleSpec(called, "", "{}", timing, tz, spread, lapping, missed, cap, late, tuple(windows))
-    )
+    return checked(ScheduleSpec(called, "", "{}", timing, tz, spread, lapping, missed, cap, late, closed))
 
 
 V = TypeVar("V", Misfire, Overlap)
@@ -195,12 +201,15 @@ def one_of(what: str, kind: type[V], value: object) -> V:
 
 def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """Refuse what cannot tick as it is said: by the code, or by code and operators together."""
-    times_of(spec.timing, spec.tz)
+    times = times_of(spec.timing, spec.tz)
     windows_of(spec.windows, spec.tz)
-    if spec.timing.lower().startswith(EVERY) and spec.jitter > seconds(spec.timing[len(EVERY) :]):
+    if isinstance(times, IntervalTimes) and spec.jitter > times.length:
         raise ScheduleError(
             f"jitter of {spec.jitter:g} s is longer than the time between two ticks ({spec.timing}). Make it shorter."
         )
+    for what, length in (("jitter", spec.jitter), ("grace", spec.grace)):
+        if not length >= 0:  # nor what is not a number
+            raise ScheduleError(f"{what} of {length:g} s is no length of time. Give 0 or more.")
     if spec.jitter > LONGEST_JITTER:
         raise ScheduleError(
             f"jitter of {spec.jitter:g} s is too long; at most a day. Choose another time instead."

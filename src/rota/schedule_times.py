@@ -67,7 +67,7 @@ class IntervalTimes:
     """Ticks at a fixed distance, counted from 1970 in UTC: the same wherever and whenever one begins."""
 
     def __init__(self, text: str, length: float) -> None:
-        self.text = text
+        self.text, self.length = text, length
         self._micros = round(length * 1_000_000)
 
     def after(self, moment: datetime) -> Iterator[datetime]:
@@ -114,7 +114,7 @@ def times_of(timing: str, tz: str) -> CronTimes | IntervalTimes:
 
 def _interval(text: str) -> float:
     try:
-        length = seconds(float(text) if re.fullmatch(r"[\d.]+", text) else text, "every(…)")
+        length = seconds(float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else text, "every(…)")
     except ValueError as error:
         raise ScheduleError(str(error)) from None
     if length < SHORTEST:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,7 +10,7 @@ from build import Clock
 from rota._core.schedule import Edits, Fate, ScheduleSpec
 from rota.admin import Admin
 from rota.errors import ScheduleChanged, ScheduleError, ScheduleNotFound
-from rota.stores.contract import Store
+from rota.stores.contract import Retention, Store
 
 SPEC = ScheduleSpec("nightly", "email", '{"payload": {}}', "0 * * * *")
 
@@ -115,6 +115,77 @@ async def test_an_unknown_schedule_is_an_error_for_every_verb(ada: Admin):
         ada.reset_schedule,
         ada.run_schedule,
         ada.show_schedule,
+        ada.delete_schedule,
     ):
         with pytest.raises(ScheduleNotFound, match="no schedule is named 'hourly'"):
             await verb("hourly")
+
+
+async def test_what_code_and_edits_made_of_a_schedule_never_keeps_anybody_from_pausing_it(
+    ada: Admin, store: Store
+):
+    await store.publish_schedules([SPEC._replace(timing="every 10m")])
+    await ada.edit_schedule("nightly", Edits(jitter=300.0))
+    await store.publish_schedules([SPEC._replace(timing="every 1m")])
+
+    with pytest.raises(ScheduleError, match="jitter of 300 s is longer than the time between two ticks"):
+        await ada.edit_schedule("nightly", Edits(cap=3))
+    assert (await ada.pause_schedule("nightly")).paused_at is not None
+    assert (await ada.resume_schedule("nightly")).paused_at is None
+    assert (await ada.reset_schedule("nightly")).edits == Edits()
+
+
+@pytest.mark.parametrize(
+    ("edits", "words"),
+    [
+        (Edits(jitter=-1.0), r"jitter of -1 s is no length of time\. Give 0 or more"),
+        (Edits(jitter=float("nan")), r"jitter of nan s is no length of time"),
+        (Edits(grace=-1.0), r"grace of -1 s is no length of time"),
+        (Edits(queue=""), r"schedule 'nightly' cannot be edited so: queue must not be empty"),
+        (Edits(priority=-3), r"schedule 'nightly' cannot be edited so: priority"),
+    ],
+)
+async def test_what_no_schedule_can_be_is_refused(ada: Admin, edits: Edits, words: str):
+    with pytest.raises(ScheduleError, match=words):
+        await ada.edit_schedule("nightly", edits)
+
+    assert (await ada.schedule("nightly")).version == 1
+
+
+async def test_a_preview_of_a_backfill_knows_what_is_forgotten(ada: Admin, store: Store, clock: Clock):
+    begin, end = clock.now - timedelta(hours=5), clock.now
+    await ada.backfill("nightly", begin, end)
+    await store.tidy(Retention(ticks=2.5 * 3600, ticks_kept=1))
+    planned = await ada.backfill("nightly", begin - timedelta(hours=1), end, dry_run=True)
+    done = await ada.backfill("nightly", begin - timedelta(hours=1), end)
+
+    assert [one.fate for one in planned.fired] == [one.fate for one in done.fired]
+    assert (done.count(Fate.FORGOTTEN), done.count(Fate.ALREADY)) == (4, 3)
+
+
+async def test_a_backfill_may_begin_with_the_calendar_but_not_without_a_zone(ada: Admin, clock: Clock):
+    await ada.edit_schedule("nightly", Edits(timing="0 0 1 1 *"))
+    planned = await ada.backfill("nightly", datetime.min.replace(tzinfo=UTC), clock.now, dry_run=True)
+
+    assert planned.ticks[0] == datetime(1970, 1, 1, tzinfo=UTC)
+    with pytest.raises(ScheduleError, match="needs moments with a time zone"):
+        await ada.backfill("nightly", datetime(2026, 3, 1), clock.now)
+
+
+async def test_an_absent_schedule_is_deleted_and_the_audit_keeps_what_it_was(
+    ada: Admin, store: Store, clock: Clock
+):
+    await ada.edit_schedule("nightly", Edits(timing="every 5m"))
+    clock.advance(30)
+    with pytest.raises(
+        ScheduleError,
+        match=r"in the code of a worker that runs \(seen 30 s ago\).* repeat after 3 minutes; .*pause nightly`",
+    ):
+        await ada.delete_schedule("nightly")
+    clock.advance(3600)
+    await ada.delete_schedule("nightly", reason="replaced")
+
+    deleted, _ = await store.audit(about="schedule:nightly")
+    assert (deleted.actor, deleted.action, deleted.reason) == ("ada", "delete", "replaced")
+    assert deleted.before == "every 5m (UTC) calls email, active, timing=every 5m"
+    assert (await ada.schedules()).schedules == ()

@@ -100,6 +100,7 @@ def test_a_large_payload_is_stored_with_one_warning_a_task():
     keep.prepare(("x" * 200,), {})  # a second warning would fail the test
 
 
+@pytest.mark.req("W38")
 def test_a_payload_above_the_limit_is_refused():
     app = small_app()
 

@@ -139,8 +139,12 @@ def duplicates(seen: Evidence) -> Iterator[Violation]:
     for job, runs in seen.runs.items():
         for run in runs:
             if run.fence != last.get(job) and not _explained(seen, run):
+                tried = seen.tried.get((job, run.fence))
+                stored = "no attempt stored" if tried is None else f"stored as {tried.error_class}"
                 yield Violation(
-                    "I7", run.key, f"a start that no fault explains: fence {run.fence}, pid {run.pid}"
+                    "I7",
+                    run.key,
+                    f"a start that no fault explains: fence {run.fence}, pid {run.pid}, {stored}",
                 )
 
 
@@ -155,6 +159,8 @@ def bounds(seen: Evidence) -> Iterator[Violation]:
         yield Violation("I12", None, f"the queue of notices was {samples.notifications:.0%} full")
     for pid in seen.orphans:
         yield Violation("I12", None, f"process {pid} outlived its worker")
+    for pid in seen.stubborn:
+        yield Violation("I12", None, f"worker {pid} did not stop when it was asked to")
     for death in seen.deaths:
         if not death.wanted:
             yield Violation("I12", None, f"worker {death.pid} ended by itself with code {death.code}")
@@ -192,6 +198,9 @@ def report(seen: Evidence, violations: list[Violation]) -> str:
             f"the shortest history, of {violation.key} ({violation.invariant} {violation.what}):",
             *story,
         ]
+        whole = seen.history(violation.key or "")
+        if len(whole) > len(story):
+            lines += ["", f"all that is known of {violation.key}:", *whole]
     return "\n".join(lines)
 
 

@@ -26,6 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     chaos.addoption("--long", action="store_true", help="hurt for minutes instead of seconds")
     chaos.addoption("--seeds", type=int, help="how many seeds each seeded chaos test runs with")
     chaos.addoption("--seed", type=int, help="the first of them")
+    chaos.addoption("--hurt", type=float, help="for how many seconds mixed chaos does harm")
+    chaos.addoption("--record", type=Path, help="add what each mixed chaos came to to this file")
 
 
 def is_long(config: pytest.Config) -> bool:

@@ -54,9 +54,9 @@ class Disasters:
 
     def something(self) -> None:
         [harm] = self._dice.choices(list(self.menu), weights=list(self.menu.values()))
-        self.done[harm.__name__] += 1
         try:
             harm()
+            self.done[harm.__name__] += 1
         except psycopg.OperationalError as error:
             self._nemesis.note(f"{harm.__name__} found no server: {str(error).splitlines()[0][:60]}")
 

@@ -92,7 +92,8 @@ def read_effects(path: Path) -> list[Effect]:
     running: dict[tuple[str, int, int], int] = {}
     whole, _, _ = path.read_text().rpartition("\n")  # the last line may still be being written
     for text in whole.splitlines():
-        line = json.loads(text)
+        # A process that was killed while it wrote leaves a part of a line, and another one goes on behind it.
+        line = json.loads(text[text.rindex('{"what"') :])
         claim = line["job"], line["fence"], line["pid"]
         if line["what"] == "start":
             running[claim] = len(found)

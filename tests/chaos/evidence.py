@@ -44,6 +44,7 @@ class Evidence:
         outages: list[Outage] | None = None,
         lease: float = 15.0,
         orphans: list[int] | None = None,
+        stubborn: list[int] | None = None,
         limits: Limits | None = None,
         ends: tuple[str, ...] = ("completed",),
     ) -> None:
@@ -51,6 +52,7 @@ class Evidence:
         self.samples = samples or Samples()
         self.deaths, self.freezes, self.orphans = deaths or [], freezes or [], orphans or []
         self.outages, self.lease = outages or [], lease
+        self.stubborn = stubborn or []
         self.limits = limits or Limits()
         self.ends = ends
         """How jobs may end in this run."""
@@ -63,7 +65,7 @@ class Evidence:
     def but(self, **changes: list[Any]) -> Evidence:
         """The same evidence, with other records of some kinds."""
         tables = {name: changes.pop(name, getattr(self.tables, name)) for name in Tables._fields}
-        kinds = ("deaths", "freezes", "outages", "orphans")
+        kinds = ("deaths", "freezes", "outages", "orphans", "stubborn")
         return Evidence(
             changes.pop("entries", self.entries),
             changes.pop("effects", self.effects),
@@ -130,10 +132,15 @@ class Evidence:
         )
 
     def cut_off(self, tried: Tried) -> bool:
-        """Whether beats that would have prolonged the session of a lost attempt met an outage."""
+        """Whether beats that would have prolonged the session of a lost attempt met an outage.
+
+        A worker gives its session up when a lease has passed since the last beat
+        that was answered. One more may still land in the store, unheard: so the
+        outage may lie up to two leases before the end.
+        """
         life = self.lives.get(tried.session or "")
         return life is not None and any(
-            outage.begin <= life.lease_until and outage.end >= life.lease_until - self.lease
+            outage.begin <= life.lease_until and outage.end >= life.lease_until - 2 * self.lease
             for outage in self.outages
         )
 

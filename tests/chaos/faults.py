@@ -185,7 +185,10 @@ FAULTS = [
         "The network swallows everything and tells nobody.",
         "Calls give up by themselves; jobs flow within 10 s after it healed; a worker that is cut off past its lease has "
         "stopped before others begin.",
-        every=CHAOS + "test_bad_network.py::test_a_call_that_is_given_up_on_a_silent_connection_returns_soon_and_the_next_one_works",
+        every=[
+            CHAOS + "test_bad_network.py::test_a_call_that_is_given_up_on_a_silent_connection_returns_soon_and_the_next_one_works",
+            CHAOS + "test_bad_network.py::test_connections_that_fall_silent_while_they_are_made_stand_in_nobodys_way",
+        ],
         small=CHAOS + "test_bad_network.py::test_a_worker_that_is_cut_off_past_its_lease_stops_before_others_begin",
         long=CHAOS + "test_bad_network.py::test_jobs_flow_again_soon_after_a_network_that_swallowed_everything_has_healed",
     ),
@@ -193,7 +196,10 @@ FAULTS = [
         19,
         "Only the listening connection is half-open: no hint arrives, and no error.",
         "Its own ping finds that; meanwhile polls find new jobs.",
-        every=POSTGRES + "test_hearing.py::test_a_connection_that_fell_silent_is_noticed_by_its_own_ping_and_replaced",
+        every=[
+            POSTGRES + "test_hearing.py::test_a_connection_that_fell_silent_is_noticed_by_its_own_ping_and_replaced",
+            CHAOS + "test_bad_network.py::test_a_listener_whose_connection_falls_silent_before_it_listens_begins_anew",
+        ],
         long=CHAOS + "test_bad_network.py::test_a_listener_that_went_silent_costs_a_poll_and_is_replaced",
     ),
     _fault(

@@ -83,6 +83,8 @@ class Fleet:
         self.freezes: list[Freeze] = []
         self.pids: list[int] = []
         """Every worker that ever was."""
+        self.stubborn: list[int] = []
+        """Those that were asked to stop in the end, and had to be killed."""
 
     def start(self) -> None:
         self._places = [self._spawn(place) for place in range(self._size)]
@@ -173,7 +175,7 @@ class Fleet:
         self.signal(pid, signal.SIGCONT)
         self.freezes += [Freeze(one, begin, time.time()) for one in (pid, *family)]
 
-    def stop(self, within: float = 30.0) -> None:
+    def stop(self, within: float = 45.0) -> None:
         """End all workers gracefully, and the supervisor with them."""
         self._over.set()
         if self._supervisor.is_alive():
@@ -186,6 +188,7 @@ class Fleet:
             try:
                 place.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
+                self.stubborn.append(place.pid)
                 place.kill()
                 place.wait()
             self._note(place)

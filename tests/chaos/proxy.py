@@ -58,6 +58,8 @@ class Proxy:
         """The address to connect to instead, once it has started."""
         self.slow: Callable[[], float] = lambda: 0.0
         """Seconds that a question or an answer waits; asked anew for each."""
+        self.deaf_to = ""
+        """A connection that says this goes silent for ever at that moment."""
         self.drip = 0
         """How many bytes pass at a time; 0: as many as there are."""
         self.hole = asyncio.Event()
@@ -118,6 +120,10 @@ class Proxy:
 
         self._do(silence)
         return len(found)
+
+    def heard(self, word: str) -> bool:
+        """Whether somebody has said `word` on a connection that is still there."""
+        return any(word in line.ever for line in list(self._lines.values()))
 
     def _do(self, call: Callable[[], None]) -> None:
         async def done() -> None:
@@ -230,6 +236,8 @@ class Line:
         assert self._server_out is not None
         async for kind, frame in _frames(self._client_in):
             self._note(kind, frame)
+            if self._proxy.deaf_to and self._proxy.deaf_to in self.ever:
+                self.forget()
             await self._weather(kind in (b"Q", b"S"))
             cut = self._proxy.judge(self._words()) if self._commits(kind) else None
             if cut is Cut.BEFORE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from chaos.checker import check, report
+from chaos.checker import Violation, check, report
 from chaos.effects import Effect, read_effects
 from chaos.evidence import Evidence, Limits, Outage
 from chaos.facts import Sampler, read_tables
@@ -79,6 +80,8 @@ class Stage:
         self._spawned = 0
         self._open = True
         self.evidence: Evidence | None = None
+        self.violations: list[Violation] | None = None
+        """What the verdict found; None: there is none yet."""
 
     def begin(self) -> None:
         """Start the workers and the sampler."""
@@ -210,8 +213,11 @@ class Stage:
         orphans = self.fleet.orphans()
         self.close()
         evidence = self.gathered(ends=ends, notifications=notifications, orphans=orphans)
-        violations = check(evidence)
-        assert not violations, f"{report(evidence, violations)}\n\n{self._told()}"
+        self.violations = check(evidence)
+        if self.violations:
+            told = report(evidence, self.violations)
+            pids = set(re.findall(r"\bpid (\d+)", told))
+            raise AssertionError(f"{told}\n\n{self._told(pids)}")
         return evidence
 
     def gathered(
@@ -233,6 +239,7 @@ class Stage:
             outages=self._outages,
             lease=self._lease,
             orphans=[*orphans, *self.fleet.orphans()],
+            stubborn=self.fleet.stubborn,
             ends=ends,
             limits=Limits(
                 connections=self._workers * CONNECTIONS_A_WORKER + self._spawned * CONNECTIONS_A_PRODUCER,
@@ -260,7 +267,12 @@ class Stage:
     def settings(self) -> dict[str, str]:
         return {"ROTA_URL": self._through, "CHAOS_EFFECTS": str(self._effects)}
 
-    def _told(self) -> str:
+    def _told(self, pids: set[str] | None = None) -> str:
+        """The seed, what was done, and what workers logged: those with these process ids, or all."""
         again = f"seed {self.nemesis.seed} (again: add --seed {self.nemesis.seed})"
         done = f"{again}; what was done:\n{self.nemesis.told()}"
-        return f"{done}\n\nworkers said:\n{self.fleet.logs()[-4000:]}"
+        logs = self.fleet.logs()
+        if pids:
+            theirs = [line for line in logs.splitlines(keepends=True) if pids & set(line.split()[:4])]
+            logs = "".join(theirs) or logs
+        return f"{done}\n\nworkers said:\n{logs[-6000:]}"

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from chaos.orders import Order
-from rota.stores.postgres import PostgresStore
+from rota.stores.contract import Hint, ResyncHint
+from rota.stores.postgres import PostgresStore, connections, listen
 
 RECOVERED = 10.0
 """Seconds after which jobs flow again, once the network does."""
@@ -30,6 +31,44 @@ async def test_a_call_that_is_given_up_on_a_silent_connection_returns_soon_and_t
     await store.close()
 
     assert given_up < 2.0
+
+
+async def test_connections_that_fall_silent_while_they_are_made_stand_in_nobodys_way(proxy, monkeypatch):
+    """Each of them occupies one of the pool's few hands until it is given up."""
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 1)
+    store = PostgresStore(proxy.url)
+    await store.now()
+    proxy.deaf_to = "plan_cache_mode"
+    proxy.silence("")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.5):
+            await asyncio.gather(*(store.now() for _ in range(8)))
+    proxy.deaf_to = ""
+    async with asyncio.timeout(5):
+        await store.now()
+    began = time.monotonic()
+    await store.close()
+
+    assert time.monotonic() - began < 1.5, "something of the pool did not stop"
+
+
+async def test_a_listener_whose_connection_falls_silent_before_it_listens_begins_anew(proxy, monkeypatch):
+    monkeypatch.setattr(listen, "ANSWER_WITHIN", 1.0)
+    proxy.deaf_to = "LISTEN rota"
+    store = PostgresStore(proxy.url)
+    hints: asyncio.Queue[Hint] = asyncio.Queue()
+    listening = asyncio.create_task(store.listen(hints.put_nowait))
+    async with asyncio.timeout(10):
+        while not proxy.heard("LISTEN rota"):
+            await asyncio.sleep(0.01)
+    proxy.deaf_to = ""
+    async with asyncio.timeout(10):
+        first = await hints.get()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await store.close()
+
+    assert isinstance(first, ResyncHint)
 
 
 @pytest.mark.chaos

@@ -242,5 +242,12 @@ def test_a_loss_that_an_outage_explains_is_fine_and_one_that_it_does_not_is_foun
 
     assert broken(**unkilled) == {"I7"}
     assert broken(**unkilled, outages=[Outage(102.0, 114.0)]) == set()
-    assert broken(**unkilled, outages=[Outage(90.0, 99.0)]) == {"I7"}
+    assert broken(**unkilled, outages=[Outage(80.0, 84.0)]) == {"I7"}
     assert broken(**unkilled, outages=[Outage(115.1, 120.0)]) == {"I7"}
+
+
+def test_an_outage_explains_a_loss_also_where_one_more_beat_landed_that_nobody_heard_of():
+    """It ended before the last stored beat (at 100, for a lease of 15), and its session was given up in it."""
+    unkilled = {"deaths": [], "effects": [KILLED_RUN._replace(end=113.0, how="cancelled"), GOOD_RUN]}
+
+    assert broken(**unkilled, outages=[Outage(90.0, 99.0)]) == set()

@@ -81,6 +81,8 @@ def test_every_chaos_test_belongs_to_a_fault():
         "test_cancels_at_any_moment_of_a_jobs_life_leave_one_end_that_both_sides_agree_on",
         "test_another_tenant_has_its_own_job_and_other_arguments_are_a_conflict",
         "test_two_schedulers_that_are_killed_take_every_tick_once_over_changes_of_the_clocks",
+        "test_holding_deploying_draining_and_purging_under_load_harm_no_job",
+        "test_a_drained_fleet_leaves_nothing_running_and_all_that_waits_to_the_next",
     }
     orphans = []
     for path in sorted(Path(__file__).parent.glob("test_*.py")):

@@ -127,6 +127,7 @@ async def test_a_claim_beside_a_long_backlog_and_much_history_is_as_light_as_bes
 
 
 @pytest.mark.chaos
+@pytest.mark.scenario(20)
 @pytest.mark.timeout(3600)
 async def test_a_large_purge_goes_in_batches_and_nobody_waits_for_it(store, fresh_database, long):
     many = 1_000_000 if long else 40_000

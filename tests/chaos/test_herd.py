@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -69,13 +70,15 @@ async def test_fifty_idle_workers_ask_once_each_for_one_job_and_no_more(own_serv
     begun: asyncio.Queue[int] = asyncio.Queue()
     async with asyncio.timeout(60), herd(own_server.url, counts, begun) as app:
         counts.update(full=0, empty=0, polls=0)
+        began = time.monotonic()
         for number in range(20):
             await app.enqueue("arrive", {"number": number})
             assert await begun.get() == number
             await asyncio.sleep(0.1)
-        trickled = dict(counts)
+        trickled, took = dict(counts), time.monotonic() - began
 
-    print(f"for 20 jobs, one at a time: {trickled}")
+    print(f"for 20 jobs, one at a time, in {took:.1f} s: {trickled}")
     assert trickled["full"] == 20
-    assert trickled["empty"] <= WORKERS * 20
-    assert trickled["polls"] <= WORKERS * 20
+    # Whoever is idle also looks around by itself, every five seconds where hints arrive: a busy machine takes longer.
+    assert trickled["empty"] <= WORKERS * (20 + took / 5 + 1)
+    assert trickled["polls"] <= WORKERS * (20 + took / 5 + 1)

@@ -68,6 +68,7 @@ async def until_ended(store: PostgresStore, count: int) -> dict[object, Any]:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.scenario(7)
 async def test_payloads_and_results_that_cannot_be_are_dead_with_a_reason_and_harm_no_neighbour(
     store, fresh_database
 ):

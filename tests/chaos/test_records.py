@@ -93,3 +93,13 @@ def test_a_line_that_is_still_being_written_is_not_read(tmp_path):
     (tmp_path / "effects").write_text(f"{line}\n{line[:20]}")
 
     assert len(read_effects(tmp_path / "effects")) == 1
+
+
+def test_what_a_killed_process_wrote_in_part_does_not_spoil_the_line_behind_it(tmp_path, in_a_job):
+    log = Effects(tmp_path / "effects")
+    (tmp_path / "effects").write_text('{"what": "start", "key": "torn", "job": "j", "fe')
+    with log.recorded("a"):
+        pass
+    log.close()
+
+    assert [(effect.key, effect.how) for effect in read_effects(tmp_path / "effects")] == [("a", "returned")]

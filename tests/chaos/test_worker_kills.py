@@ -72,6 +72,7 @@ def test_a_killed_producer_leaves_each_job_whole_or_not_at_all(stage, seed):
 
 
 @pytest.mark.chaos
+@pytest.mark.scenario(20)
 @pytest.mark.req("L26")
 def test_a_rolling_deploy_loses_no_job_and_uses_up_no_attempt(stage, one_seed, long):
     run = stage(one_seed, workers=3, slots=4)

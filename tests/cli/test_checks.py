@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer
+from threading import Thread
+
+import pytest
 
 from build import a_job, a_session
 
@@ -144,8 +150,6 @@ def test_health_of_an_old_schema_is_exit_1(rota, bare):
 
 
 def test_health_gives_up_on_a_server_that_does_not_answer(rota):
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         said = rota(
             "health", "--timeout", "0.5s", "--url", f"postgresql://127.0.0.1:{silent.getsockname()[1]}/none"
@@ -153,6 +157,29 @@ def test_health_gives_up_on_a_server_that_does_not_answer(rota):
 
     assert said.code == 3
     assert "the store did not answer within 500ms." in said.err
+
+
+def test_health_asks_a_worker_that_listens_on_every_address_of_ipv6_by_ipv6(rota):
+    class Worker(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"child 1 is ready")
+
+        def log_message(self, *_: object) -> None: ...
+
+    class Server(TCPServer):
+        address_family = socket.AF_INET6
+
+    try:
+        server = Server(("::1", 0), Worker)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with server:
+        Thread(target=server.handle_request, daemon=True).start()
+        said = rota("health", "--port", f"[::]:{server.server_address[1]}")
+
+    assert (said.code, said.out) == (0, "yes\tchild 1 is ready\n")
 
 
 def test_config_shows_each_setting_with_its_origin_and_masks_passwords(rota, monkeypatch, tmp_path):

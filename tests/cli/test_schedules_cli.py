@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pexpect
+import psycopg
 import pytest
 
 from rota._core.job import State
@@ -148,6 +149,19 @@ def test_a_schedule_is_paused_and_resumed(rota, known):
     assert trail(known) == [("ann@office", "resume", None), ("ann@office", "pause", "we move")]
 
 
+def test_a_schedule_that_cannot_be_read_here_is_listed_and_can_be_paused(rota, known):
+    known.do(lambda store: store.publish_schedules([HOURLY._replace(name="far", tz="Mars/Olympus")]))
+
+    rows = {line.split("\t")[0]: line.split("\t") for line in rota("schedules", "list").lines}
+    paused = rota("schedules", "pause", "far")
+    shown = rota("schedules", "show", "far")
+
+    assert set(rows) == {"far", "hourly", "nightly"}
+    assert rows["far"][5] == ""
+    assert (paused.code, paused.out) == (0, "far\tpaused\n")
+    assert "there is no time zone 'Mars/Olympus'" in shown.err
+
+
 @pytest.mark.req("V34")
 def test_an_edit_wins_over_the_code_until_it_is_reset(rota, known):
     edited = rota(
@@ -172,6 +186,12 @@ def test_an_edit_wins_over_the_code_until_it_is_reset(rota, known):
     assert record(known).effective.timing == "0 5 * * *"
 
 
+def test_a_distance_without_a_unit_is_seconds(rota, known):
+    assert rota("schedules", "edit", "nightly", "--every", "90").code == 0
+    assert rota("schedules", "next", "nightly", "-n", "2").code == 0
+    assert record(known).effective.timing == "every 90"
+
+
 def test_windows_are_set_and_taken_away(rota, known):
     rota("schedules", "edit", "nightly", "--window", "0 2 * * SUN for 3h", "--window", "0 3 1 * * for 1h")
     two = record(known).effective.windows
@@ -194,6 +214,8 @@ def test_windows_are_set_and_taken_away(rota, known):
         (["--arguments", '{"nme": "Zoe"}'], "greet needs the argument 'name'"),
         (["--arguments", "[1]"], "object"),
         (["--window", "whenever"], "the window 'whenever' is not understood"),
+        (["--jitter=-5"], "must be 0 or more"),
+        (["--queue", ""], "queue must not be empty"),
     ],
 )
 def test_an_edit_that_cannot_be_is_refused_and_nothing_changes(rota, known, options, words):
@@ -221,7 +243,7 @@ def test_a_backfill_makes_good_what_never_ran_and_nothing_twice(rota, known):
     assert json.loads(done.out) == {"schedule": "past", "ticks": 4, "enqueued": 4}
     assert wider.err == "past: 1 job enqueued; 4 ran before.\n"
     assert again.code == 4
-    assert "nothing to make good; 4 ticks in that range ran before" in again.err
+    assert "nothing to make good; 4 ran before." in again.err
     ticks = [seen.tick for seen in known.do(lambda store: store.ticks("past"))]
     assert ticks == [datetime(2026, 3, day, 12, tzinfo=UTC) for day in (5, 4, 3, 2, 1)]
     assert trail(known, "past") == [
@@ -237,6 +259,7 @@ def test_a_backfill_makes_good_what_never_ran_and_nothing_twice(rota, known):
         (["--from", "2026-03-02", "--to", "2999-01-01"], "the range ends in the future"),
         (["--from", "1990-01-01"], "more than 10,000 ticks. Backfill a part of it at a time."),
         (["--to", "2026-03-02"], "Missing option '--from'"),
+        (["--from", "0001-01-01"], "'0001-01-01' is not a moment"),
     ],
 )
 def test_a_range_that_cannot_be_made_good_is_refused(rota, known, options, words):
@@ -260,20 +283,37 @@ def test_on_a_terminal_schedules_are_tables_for_people(known, jobs):
         assert part in said
 
 
-def test_a_schedule_that_vanished_from_the_code_is_shown_as_absent(
-    rota, known, fresh_database, administrator
-):
-    import psycopg
-
+@pytest.fixture
+def vanished(known, fresh_database):
+    """No running code has `nightly` any more."""
     with psycopg.connect(fresh_database, autocommit=True) as connection:
         connection.execute(
             "UPDATE rota.schedules SET seen_at = now() - interval '1 day' WHERE name = 'nightly'"
         )
+    return known
 
+
+def test_a_schedule_that_vanished_from_the_code_is_shown_as_absent(rota, vanished):
     rows = {line.split("\t")[0]: line.split("\t") for line in rota("schedules", "list").lines}
 
     assert (rows["nightly"][1], rows["nightly"][5]) == ("absent", "")
     assert rows["hourly"][1] == "active"
+
+
+def test_an_absent_schedule_is_deleted_and_one_that_workers_have_is_not(rota, vanished):
+    unsure = rota("schedules", "delete", "nightly")
+    refused = rota("schedules", "delete", "hourly", "--yes")
+    done = rota("schedules", "delete", "nightly", "--yes", "--reason", "replaced")
+    again = rota("schedules", "delete", "nightly", "--yes")
+
+    assert (unsure.code, "add --yes to do it" in unsure.err) == (2, True)
+    assert refused.code == 2
+    assert "'hourly' is in the code of a worker that runs" in refused.err
+    assert "rota schedules pause hourly" in refused.err
+    assert (done.code, done.out, done.err) == (0, "nightly\tdeleted\n", "Deleted nightly. Its jobs stay.\n")
+    assert "no schedule is named 'nightly'" in again.err
+    assert trail(vanished) == [("ann@office", "delete", "replaced")]
+    assert [line.split("\t")[0] for line in rota("schedules", "list").lines] == ["hourly"]
 
 
 # rota enqueue --tick

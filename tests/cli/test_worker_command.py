@@ -11,6 +11,7 @@ import pytest
 
 from rota._core.job import State
 from rota.cli.draining import Scope, left
+from rota.stores.contract import JobFilter
 
 
 class Process:
@@ -63,6 +64,23 @@ def test_drain_runs_what_is_due_and_what_is_retried_then_ends(process, rota, job
 
 def test_drain_is_done_at_once_when_there_is_nothing(process, jobs, app):
     assert process("worker", "--drain").code == 0
+
+
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_a_drain_ticks_no_schedules(process, jobs, tmp_path, processes):
+    (tmp_path / "ticking.py").write_text(
+        "from rota import Rota, Retry, every\n\napp = Rota()\n\n\n"
+        "@app.schedule(every('1s'))\n@app.task\ndef poll() -> None: ...\n\n\n"
+        "@app.task(retry=Retry(attempts=2, base=1.5))\ndef shaky() -> None:\n    raise ValueError('again')\n"
+    )
+    shaky = jobs.add("shaky", max_attempts=2)
+
+    said = process("worker", "ticking.py", "--drain", "--processes", processes)
+
+    assert said.code == 0, said.err
+    assert jobs.get(shaky).attempt == 2
+    assert jobs.do(lambda store: store.roster()).schedules == ()
+    assert jobs.do(lambda store: store.find(JobFilter(task="poll"))) == []
 
 
 def test_a_queue_narrows_the_worker_to_it(process, jobs, app):

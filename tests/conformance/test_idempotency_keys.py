@@ -136,7 +136,7 @@ async def test_a_duplicate_is_found_by_its_key(store: Store):
 
 
 @pytest.mark.scenario(9)
-@pytest.mark.req("W14")
+@pytest.mark.req("W14", "W38")
 async def test_a_hundred_parallel_enqueues_with_one_key_make_one_job(store: Store):
     jobs = [a_job(payload={"order": 7}, key="order:7") for _ in range(100)]
 

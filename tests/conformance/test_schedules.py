@@ -152,6 +152,17 @@ async def test_a_tick_stays_one_job_when_that_job_is_long_gone(
     assert await waiting(store) == 0
 
 
+async def test_a_tick_that_was_passed_over_is_not_enqueued_by_a_slower_scheduler(store: Store, clock: Clock):
+    """The policy let only the newest of the missed ticks run. Whoever reckoned before that comes too late."""
+    record = await a_schedule(store, PLAIN._replace(overlap=Overlap.ALLOW))
+    older, newest = record.cursor + HOUR, record.cursor + 2 * HOUR
+    clock.advance(3 * 3600)
+
+    assert await fates(store, firing(record, newest)) == [Fate.ENQUEUED]
+    assert await fates(store, firing(record, older)) == [Fate.ALREADY]
+    assert await waiting(store) == 1
+
+
 async def test_the_same_call_again_after_a_lost_answer_is_answered_as_before(store: Store, clock: Clock):
     record = await a_schedule(store)
     clock.advance(3600)

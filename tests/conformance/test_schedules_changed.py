@@ -9,11 +9,16 @@ import pytest
 from build import Clock, a_running_job, by_hand, new_id
 from rota._core.actions import Audit, Verb
 from rota._core.schedule import (
+    ABSENT_AFTER,
     Edits,
+    Fate,
+    Firing,
     Misfire,
+    Origin,
     Overlap,
     ScheduleChange,
     ScheduleSpec,
+    TickJob,
     job_for,
 )
 from rota.stores.contract import Store
@@ -155,3 +160,46 @@ async def test_the_roster_holds_the_named_ones_or_all_and_the_time_even_when_emp
     assert [seen.name for seen in (await store.roster()).schedules] == ["hourly", "nightly"]
     assert [seen.name for seen in (await store.roster(["nightly", "weekly"])).schedules] == ["nightly"]
     assert (await store.roster([])).schedules == ()
+
+
+GONE = BY_ADA._replace(action="delete")
+
+
+async def test_only_an_absent_schedule_of_that_version_is_deleted(store: Store, clock: Clock):
+    record = await a_schedule(store)
+    clock.advance(ABSENT_AFTER.total_seconds())
+    assert not await store.delete_schedule("nightly", record.version, GONE), "a worker has just named it"
+    clock.advance(0.001)
+    assert not await store.delete_schedule("nightly", record.version + 1, GONE), "somebody changed it"
+    assert not await store.delete_schedule("hourly", record.version, GONE)
+    assert (await store.audit(), len((await store.roster()).schedules)) == ([], 1)
+
+    assert await store.delete_schedule("nightly", record.version, GONE)
+    assert not await store.delete_schedule("nightly", record.version, GONE)
+    assert (await store.roster()).schedules == ()
+    assert await store.audit(about="schedule:nightly") == [GONE._replace(at=clock.now)]
+
+
+async def test_a_deleted_schedule_leaves_its_jobs_and_is_new_when_it_is_declared_again(
+    store: Store, clock: Clock
+):
+    await store.publish_schedules([PLAIN._replace(name="hourly")])
+    record = await a_schedule(store)
+    tick = clock.now
+
+    def by_hand(name: str) -> Firing:
+        return Firing(name, (TickJob(tick, tick, job_for(record.spec, tick, new_id())),), Origin.RUN)
+
+    [fired] = await store.fire(by_hand("nightly"))
+    await store.fire(by_hand("hourly"))
+    clock.advance(3600)
+    assert await store.delete_schedule("nightly", record.version, GONE)
+    [stale] = await store.fire(by_hand("nightly"))
+    again = await a_schedule(store)
+
+    assert stale.fate is Fate.STALE
+    assert fired.job_id is not None
+    assert len(await store.get([fired.job_id])) == 1
+    assert (again.version, again.cursor, again.edits) == (1, clock.now, Edits())
+    assert await store.ticks("nightly") == []
+    assert len(await store.ticks("hourly")) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -33,8 +33,8 @@ class Ear:
                 await self._news.wait()
 
 
-@pytest.fixture
-async def ear(store: Store) -> AsyncIterator[Ear]:
+@asynccontextmanager
+async def somebody_listening(store: Store) -> AsyncIterator[Ear]:
     ear = Ear()
     listening = asyncio.create_task(store.listen(ear.hear))
     await ear.hears(ResyncHint())
@@ -44,8 +44,15 @@ async def ear(store: Store) -> AsyncIterator[Ear]:
         await listening
 
 
-async def test_a_listener_hears_first_that_it_may_have_missed_something(ear: Ear):
-    assert ear.heard == [ResyncHint()]
+@pytest.fixture
+async def ear(store: Store) -> AsyncIterator[Ear]:
+    async with somebody_listening(store) as ear:
+        yield ear
+
+
+async def test_a_listener_hears_first_that_it_may_have_missed_something(store: Store):
+    async with somebody_listening(store) as ear:
+        assert ear.heard == [ResyncHint()]
 
 
 async def test_a_listener_hears_of_new_work(store: Store, ear: Ear):

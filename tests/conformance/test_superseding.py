@@ -59,6 +59,25 @@ async def test_a_job_that_comes_back_takes_its_key_again(store: Store, way: str)
     assert await stored(store, unique()) == Enqueued(first.id, Stored.DUPLICATE)
 
 
+async def a_successor_that_ended(store: Store, scope: Scope = Scope.STARTED) -> None:
+    """Another job that took the key, ran and is done."""
+    second = unique(scope)
+    assert (await stored(store, second)).created
+    [job] = [job for job in await claim(store) if job.id == second.id]
+    await store.settle([completed(job)])
+
+
+@pytest.mark.parametrize("way", BACK)
+async def test_a_job_that_comes_back_takes_its_key_from_a_successor_that_has_ended(store: Store, way: str):
+    first = unique()
+    await store.enqueue([first])
+    [job] = await claim(store)
+    await a_successor_that_ended(store)
+
+    assert await store.settle([BACK[way](job)]) == [applied(job, State.PENDING)]
+    assert await stored(store, unique()) == Enqueued(first.id, Stored.DUPLICATE)
+
+
 @pytest.mark.scenario(10)
 @pytest.mark.parametrize("way", BACK)
 async def test_a_job_whose_key_a_newer_one_took_is_superseded_when_it_comes_back(
@@ -168,6 +187,20 @@ async def test_an_ended_job_that_is_retried_has_its_key_again(store: Store, scop
     settled = await by_hand(store, await read(store, first), Verb.RETRY)
 
     assert settled == applied(job, State.PENDING)
+    assert await stored(store, unique(scope)) == Enqueued(first.id, Stored.DUPLICATE)
+
+
+@pytest.mark.parametrize("scope", [Scope.STARTED, Scope.FINISHED])
+async def test_an_ended_job_that_is_retried_takes_its_key_from_a_successor_that_has_ended(
+    store: Store, scope: Scope
+):
+    first = unique(scope)
+    await store.enqueue([first])
+    [job] = await claim(store)
+    await store.settle([cancelled(job)])
+    await a_successor_that_ended(store, scope)
+    await by_hand(store, await read(store, first), Verb.RETRY)
+
     assert await stored(store, unique(scope)) == Enqueued(first.id, Stored.DUPLICATE)
 
 

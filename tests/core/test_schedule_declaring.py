@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -121,6 +122,12 @@ BAD = [
     ({"grace": "30d"}, "too long; at most a week. Use misfire for longer outages."),
     ({"windows": "0 1 * * SUN for 2h"}, "windows must be a list of texts"),
     ({"windows": ["never"]}, "the window 'never' is not understood"),
+    ({"windows": [2]}, "windows must be a list of texts such as"),
+    ({"windows": None}, "windows must be a list of texts such as"),
+    (
+        {"tz": ZoneInfo("Europe/Berlin")},
+        'tz must be the name of a time zone such as "Europe/Berlin", not zoneinfo',
+    ),
     ({"name": ""}, "a schedule's name must not be empty."),
     ({"name": "x" * 2000}, "at most 1000 are allowed"),
 ]
@@ -134,11 +141,23 @@ def test_what_cannot_tick_is_refused_where_it_is_declared(app, said, words):
     assert words in str(raised.value)
 
 
+def test_arguments_that_do_not_fit_are_named_with_the_schedule_that_gives_them(app):
+    @app.task
+    def report(region: str) -> None: ...
+
+    app.schedule("@daily", name="report-5")(report, region=5)
+
+    with pytest.raises(
+        PayloadInvalid, match=r"schedule 'report-5' at .*:\d+ cannot tick: .*argument 'region'"
+    ):
+        app.schedules["report-5"].spec()
+
+
 def test_every_refuses_what_is_too_frequent_or_no_duration():
     for interval in ("100ms", 0, timedelta(0)):
         with pytest.raises(ScheduleError, match="too frequent: a schedule ticks at most once a second"):
             every(interval)
-    for interval in ("often", -5):
+    for interval in ("often", "1.2.3", -5):
         with pytest.raises(ScheduleError):
             every(interval)
 

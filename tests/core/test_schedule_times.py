@@ -112,6 +112,14 @@ def test_ticks_are_the_same_from_wherever_one_begins_to_count(
     assert newest_ticks(times_of(timing, tz), early, end, 5) == whole[-5:]
 
 
+def test_from_within_the_second_coming_of_an_hour_no_tick_of_its_first_is_told_again():
+    times = times_of("30 2 * * *", "Europe/Berlin")
+    first, again = utc(2026, 10, 25, 0, 30), utc(2026, 10, 25, 1, 9)  # 02:30, and 02:09 an hour later
+
+    assert next(times.after(first - timedelta(minutes=1))) == first
+    assert next(times.after(again)) == utc(2026, 10, 26, 1, 30)
+
+
 @pytest.mark.req("V33")
 def test_the_four_periodic_jobs_of_docverse_tick_at_their_times():
     day = lambda timing: [  # noqa: E731

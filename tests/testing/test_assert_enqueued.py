@@ -130,6 +130,12 @@ def test_a_slip_in_the_question_is_no_answer(jobs):
         jobs.assert_not_enqueued("send_emial")
     with pytest.raises(TypeError, match="unexpected keyword argument 'ques'"):
         jobs.assert_not_enqueued(shop.send_email, ques="mail")
+    with pytest.raises(
+        ValueError, match=r"there is no state 'scheduled'; choose one of pending, .* due later is pending"
+    ):
+        jobs.assert_enqueued(shop.send_email, state="scheduled")
+    with pytest.raises(AssertionError, match="Nothing was enqueued at all"):
+        jobs.assert_enqueued(shop.send_email, state=None)
     with pytest.raises(TypeError, match="name the task as well"):
         jobs.assert_enqueued(None, {"to": "ann@example.org"})
     with pytest.raises(TypeError, match="assert_not_enqueued"):

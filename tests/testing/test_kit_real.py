@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+from socket import gethostname
+
 import psycopg
 import pytest
 import shop
 
-from build import a_job
+from build import a_job, new_id
 from rota import Rota, RotaError, State
 from rota.config import Settings
 from rota.errors import ConfigError
+from rota.stores.contract import SessionStart
 from rota.stores.postgres import PostgresStore
 from rota.testing import real
 from rota.testing.running import StillRunning, TooManyRuns
@@ -128,6 +132,18 @@ async def test_jobs_of_others_are_not_run_by_a_test(fresh_database):
     with real(shop.app, fresh_database, fresh=True) as jobs:
         assert (await shop.send_email.using(key="k").enqueue("bob@example.org")).created
     await store.close()
+
+
+async def test_a_worker_of_a_test_run_that_was_killed_does_not_keep_the_next_one_out(fresh_database):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    killed = SessionStart(id=new_id(), host=gethostname(), pid=ended.pid, lanes={"test": 1}, tasks=())
+    store = PostgresStore(fresh_database)
+    await store.open_session(killed, lease=1e9)
+    await store.close()
+
+    with real(shop.app, fresh_database, fresh=True) as jobs:
+        jobs.assert_not_enqueued()
 
 
 async def test_a_database_with_a_living_worker_is_not_emptied(fresh_database):

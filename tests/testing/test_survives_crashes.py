@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from unittest.mock import Mock
 
 import psycopg
 import pytest
 import shop
 
+from build import a_session
 from rota import Rota, RotaError, current_job
+from rota.stores.postgres import PostgresStore
 from rota.testing import assert_survives_crashes, assert_survives_crashes_sync, database
 from rota.testing.survival import Point, _chosen
 
@@ -254,6 +257,59 @@ async def test_jobs_of_a_transaction_are_judged_on_a_real_store(orders):
         reset=orders.clear,
         url=orders.url,
     )
+
+
+async def test_a_database_with_a_living_worker_is_not_emptied_for_a_trial(orders):
+    store = PostgresStore(orders.url)
+    await a_session(store, "another machine")
+    await store.close()
+
+    with pytest.raises(RotaError, match=r"has a living worker .* on another machine"):
+        await assert_survives_crashes(
+            orders.tasks["confirmed_in_the_same_transaction"], 7, effects=orders.rows, url=orders.url
+        )
+
+
+async def test_a_point_that_a_run_does_not_come_by_was_not_tried():
+    app, runs = Rota(), []
+
+    @app.task
+    async def fickle() -> None:
+        runs.append(len(runs))
+        if len(runs) == 1:
+            runs.append(0)  # only the run without a crash comes here
+
+    survival = await assert_survives_crashes(fickle, effects=lambda: None)
+
+    assert len(survival.tried) < len(survival.points)
+    assert "left out" in str(survival)
+
+
+async def test_effects_that_are_one_list_for_ever_are_still_compared():
+    app, done = Rota(), []
+
+    @app.task
+    async def add() -> None:
+        done.append("added")
+
+    with pytest.raises(AssertionError, match="done twice: 'added'"):
+        await assert_survives_crashes(add, effects=lambda: done, reset=done.clear)
+    mailer = Mock()
+
+    @app.task
+    async def send() -> None:
+        mailer.send("ann")
+
+    with pytest.raises(AssertionError, match=r"done twice: call\.send\('ann'\)"):
+        await assert_survives_crashes(send, effects=lambda: mailer.mock_calls, reset=mailer.reset_mock)
+    done.clear()
+    with pytest.raises(RotaError, match=r"effects\(\) must tell the same before each run"):
+        await assert_survives_crashes(add, effects=lambda: done)
+
+
+async def test_at_least_one_point_is_tried():
+    with pytest.raises(ValueError, match="most is 0; try at least 1 crash point"):
+        await survives(shop.charge_each_by_key, 30, most=0)
 
 
 async def test_effect_keys_are_the_same_in_every_run_of_one_trial():

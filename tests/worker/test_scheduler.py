@@ -237,6 +237,21 @@ async def test_a_schedule_that_vanished_from_the_code_ticks_as_long_as_old_worke
     assert await ticks(store) == hours(1), "nobody whose code has it is there to tick it"
 
 
+async def test_a_worker_whose_schedule_was_deleted_says_so_once(
+    app: Rota, store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+):
+    app.schedule(every("1h"))(app.task(name="poll")(lambda: None))
+    scheduler = await a_scheduler(app)
+    clock.advance(3600)  # as long as that it did not reach the store
+    assert await store.delete_schedule("poll", 1, BY_ADA)
+    for _ in range(2):
+        await scheduler.look()
+
+    [said] = [record.message for record in caplog.records if "deleted" in record.message]
+    assert said.startswith("schedule poll was deleted from the store, so it does not tick.")
+    assert "restart this worker" in said
+
+
 async def test_old_workers_tick_by_what_the_newest_code_says(app: Rota, store: Store, clock: Clock):
     app.schedule(every("1h"), overlap="allow")(app.task(name="poll")(lambda: None))
     old = await a_scheduler(app)

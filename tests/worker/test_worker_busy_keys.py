@@ -21,6 +21,7 @@ async def stage(fresh_database, listen_url):
     await store.close()
 
 
+@pytest.mark.scenario(10)
 @pytest.mark.parametrize("commits", [True, False])
 async def test_an_open_transaction_with_a_jobs_unique_key_delays_its_retry_and_nothing_else(
     stage, fresh_database, commits

@@ -75,7 +75,7 @@ async def test_a_job_has_five_attempts_unless_its_task_says_otherwise(stage):
     assert (dead.state, dead.max_attempts, begun) == (State.DEAD, 5, [1, 2, 3, 4, 5])
 
 
-@pytest.mark.req("W17", "W18")
+@pytest.mark.req("W17", "W18", "W38")
 @pytest.mark.parametrize(
     ("error", "error_class", "state"),
     [

@@ -39,6 +39,7 @@ async def test_each_life_of_a_worker_has_a_session_of_its_own(stage):
     assert later.lanes == {"general": 5}
 
 
+@pytest.mark.scenario(5)
 async def test_a_session_lives_as_long_as_it_is_beaten_even_while_a_handler_blocks_the_loop(brief):
     @brief.app.task
     async def rude() -> str:

@@ -83,6 +83,7 @@ async def test_whatever_a_handler_makes_of_being_stopped_it_has_timed_out(stage,
     assert (job.state, job.error_class) == (State.DEAD, "timeout")
 
 
+@pytest.mark.scenario(12)
 @pytest.mark.parametrize("kind", ["async", "thread"])
 async def test_a_handler_that_does_not_stop_is_left_behind_and_its_late_end_changes_nothing(
     stage, kind, caplog

@@ -130,9 +130,13 @@ class ScheduleRecord(NamedTuple):
         template |= {name: said.pop(name) for name in ("queue", "priority") if name in said}
         return self.spec._replace(template_json=json.dumps(template), **said)
 
+    def absent(self, now: datetime) -> bool:
+        """Whether no living worker's code has it, so that it does not tick."""
+        return now - self.seen_at > ABSENT_AFTER
+
     def status(self, now: datetime) -> str:
-        """One word: active, paused, or absent (no living worker's code has it, so it does not tick)."""
-        if now - self.seen_at > ABSENT_AFTER:
+        """One word: active, paused, or absent."""
+        if self.absent(now):
             return "absent"
         return "active" if self.paused_at is None else "paused"
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uuid_utils.compat import uuid7
 
+from rota import options
 from rota._core.actions import Audit
 from rota._core.payload import problem
 from rota._core.schedule import (
+    ABSENT_AFTER,
     Edits,
     Fate,
     Fired,
@@ -31,7 +33,7 @@ from rota._core.schedule_plan import delay
 from rota.admin.reads import Reads
 from rota.errors import ScheduleChanged, ScheduleError, ScheduleNotFound
 from rota.schedule import checked
-from rota.schedule_times import times_of, windows_of, zone_of
+from rota.schedule_times import EPOCH, times_of, windows_of, zone_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -122,10 +124,12 @@ class Schedules(Reads):
         """Set what `edits` says in place of the code's word; what was edited before stays."""
 
         def edited(record: ScheduleRecord) -> ScheduleChange:
-            return _as_it_is(record)._replace(edits=record.edits._replace(**edits.said))
+            together = record.edits._replace(**edits.said)
+            # Here only: what code and edits made of it meanwhile must never keep anybody from pausing or resetting it.
+            checked(record._replace(edits=together).effective)
+            return _as_it_is(record)._replace(edits=together)
 
-        if edits.payload_json is not None:
-            _check_payload(name, edits.payload_json)
+        _check_job(name, edits)
         return await self._change(name, "edit", reason, edited)
 
     async def reset_schedule(self, name: str, *, reason: str | None = None) -> ScheduleRecord:
@@ -133,6 +137,30 @@ class Schedules(Reads):
         return await self._change(
             name, "reset", reason, lambda record: _as_it_is(record)._replace(edits=Edits())
         )
+
+    async def absent_schedule(self, name: str) -> ScheduleRecord:
+        """A schedule that vanished from the code, or `ScheduleError` if running code still has it."""
+        record = await self.schedule(name)
+        now = await self.store.now()
+        if not record.absent(now):
+            seen = max(0, round((now - record.seen_at) / timedelta(seconds=1)))
+            raise ScheduleError(
+                f"schedule {name!r} is in the code of a worker that runs (seen {seen} s ago), so it cannot be deleted. "
+                "Take it out of the code, stop the workers that have it, and repeat after "
+                f"{ABSENT_AFTER.seconds // 60} minutes; or let it rest with `rota schedules pause {name}`."
+            )
+        return record
+
+    async def delete_schedule(self, name: str, *, reason: str | None = None) -> ScheduleRecord:
+        """Remove a schedule that vanished from the code, with its ticks, for good; as it was. Its jobs stay."""
+        for _ in range(TRIES):
+            record = await self.absent_schedule(name)
+            spec = record.effective
+            before = f"{spec.timing} ({spec.tz}) calls {spec.task}, {_words(record)}"
+            audit = Audit(self.actor, "delete", None, reason, before, about=about(name))
+            if await self.store.delete_schedule(name, record.version, audit):
+                return record
+        raise ScheduleChanged(name)
 
     async def run_schedule(self, name: str, *, reason: str | None = None) -> UUID:
         """Enqueue its job now, whatever its time, its windows and the last one; the job's id."""
@@ -166,9 +194,7 @@ class Schedules(Reads):
             taken = {
                 seen.tick for seen in await self.store.ticks(name, limit=MOST) if seen.job_id is not None
             }
-            return Backfill(
-                ticks, [Fired(tick, Fate.ALREADY if tick in taken else Fate.ENQUEUED) for tick in ticks]
-            )
+            return Backfill(ticks, [Fired(tick, _foreseen(record, tick, taken)) for tick in ticks])
         fired: list[Fired] = []
         for start in range(0, len(ticks), AT_ONCE):
             batch = ticks[start : start + AT_ONCE]
@@ -197,7 +223,6 @@ class Schedules(Reads):
             record = await self.schedule(name)
             change = wanted(record)
             before, after = record.effective, record._replace(edits=change.edits).effective
-            checked(after)
             if (before.timing, before.tz) != (after.timing, after.tz):
                 change = change._replace(restart=True)
             audit = Audit(
@@ -239,8 +264,19 @@ def _clock_change(local: datetime) -> timedelta:
     return after - before
 
 
+def _foreseen(record: ScheduleRecord, tick: datetime, taken: Collection[datetime]) -> Fate:
+    """What a backfill would make of a tick."""
+    if tick in taken:
+        return Fate.ALREADY
+    if record.forgotten_until is not None and tick <= record.forgotten_until:
+        return Fate.FORGOTTEN
+    return Fate.ENQUEUED
+
+
 def past_ticks(spec: ScheduleSpec, begin: datetime, end: datetime, now: datetime) -> list[datetime]:
     """Every tick of a range in the past, or `ScheduleError` if it is no such range."""
+    if begin.tzinfo is None or end.tzinfo is None:
+        raise ScheduleError("the range of a backfill needs moments with a time zone, such as tzinfo=UTC.")
     if end < begin:
         raise ScheduleError(
             f"the range ends ({end.isoformat()}) before it begins ({begin.isoformat()}). Turn it round."
@@ -250,7 +286,8 @@ def past_ticks(spec: ScheduleSpec, begin: datetime, end: datetime, now: datetime
             f"the range ends in the future ({end.isoformat()}); only ticks of the past can be made good. "
             "`rota schedules run` enqueues one now."
         )
-    start = begin.astimezone(UTC) - timedelta(microseconds=1)
+    # No computer ticked before 1970, and the calendar ends (in an error) with the year 1.
+    start = max(begin, EPOCH).astimezone(UTC) - timedelta(microseconds=1)
     ticks = list(
         islice(takewhile(lambda tick: tick <= end, times_of(spec.timing, spec.tz).after(start)), MOST + 1)
     )
@@ -271,9 +308,17 @@ def _words(record: ScheduleRecord, change: ScheduleChange | None = None) -> str:
     return ", ".join(["paused" if paused else "active", *(f"{name}={value}" for name, value in said.items())])
 
 
-def _check_payload(name: str, payload_json: str) -> None:
-    trouble = problem(payload_json)
-    if trouble is None and not isinstance(json.loads(payload_json), dict):
+def _check_job(name: str, edits: Edits) -> None:
+    """Refuse what no job could have, before every tick fails by it."""
+    said = edits.said
+    try:
+        options.terms({option: said[option] for option in said if option in {"queue", "priority"}})
+    except (ValueError, TypeError) as error:
+        raise ScheduleError(f"schedule {name!r} cannot be edited so: {error}") from None
+    if edits.payload_json is None:
+        return
+    trouble = problem(edits.payload_json)
+    if trouble is None and not isinstance(json.loads(edits.payload_json), dict):
         trouble = "arguments are a JSON object"
     if trouble is not None:
         raise ScheduleError(f"the arguments of schedule {name!r} cannot be stored: {trouble}.")

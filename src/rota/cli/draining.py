@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
+    from rota.app import Rota
     from rota.stores.contract import Store
 
 LOOK_EVERY = 0.3
@@ -38,6 +40,11 @@ class Scope(NamedTuple):
         if job.task not in self.tasks or (self.queues is not None and job.queue not in self.queues):
             return False
         return job.state is State.RUNNING or (job.parked is None and (job.run_at <= now or job.attempt > 0))
+
+
+def without_schedules(app: Rota) -> None:
+    """Keep the worker of this app from ticking: a drain empties the queue, and ticks would fill it again."""
+    app._settings = app.settings.model_copy(update={"schedules": False})  # noqa: SLF001 - only a drain changes them
 
 
 def stop_when_empty(store: Store, scope: Scope) -> threading.Thread:
@@ -63,7 +70,8 @@ async def _begun(admin: Admin) -> None:
     """Wait until this process has a session: before that nobody would hear the signal."""
     while True:
         with suppress(StoreError):
-            if os.getpid() in {session.pid for session in await admin.living()}:
+            here = socket.gethostname(), os.getpid()  # in containers many workers have the same number
+            if here in {(session.host, session.pid) for session in await admin.living()}:
                 return
         await asyncio.sleep(LOOK_EVERY)
 

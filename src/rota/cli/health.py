@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rota.admin import Admin
 
 PATIENCE = 5.0
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to ask one that listens there
 
 
 @click.command(
@@ -55,7 +56,7 @@ def _ask_worker(call: Call, port: str, timeout: float) -> None:
     from rota.worker.supervisor.health import Address
 
     address = Address.parse(port)
-    here = address._replace(host="127.0.0.1") if address.host in ("0.0.0.0", "::") else address  # noqa: S104 - compared
+    here = address._replace(host=EVERYWHERE.get(address.host, address.host))
     line = http.client.HTTPConnection(here.host, here.port, timeout=timeout)
     try:
         line.request("GET", "/readyz")

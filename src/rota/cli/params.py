@@ -58,7 +58,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # generic only in newe
             return value
         try:
             return datetime.fromisoformat(value).astimezone()
-        except ValueError:
+        except (ValueError, OverflowError):  # the calendar's first and last days have no other zones
             self.fail(
                 f"{value!r} is not a moment; write it like 2026-03-01T09:30 or 2026-03-01T09:30+01:00.",
                 param,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.cli.records import AUDIT_HEADERS, audit_row
 from rota.cli.words import ago, span
+from rota.errors import ScheduleError
 
 if TYPE_CHECKING:
     from rota._core.schedule import ScheduleRecord, TickRecord
@@ -33,7 +34,10 @@ def line(record: ScheduleRecord, now: datetime, ticks: Sequence[TickRecord]) -> 
     from rota.admin.schedules import upcoming
 
     spec, status = record.effective, record.status(now)
-    coming = upcoming(spec, now, 1) if status == "active" else []
+    try:
+        coming = upcoming(spec, now, 1) if status == "active" else []
+    except ScheduleError:  # its zone is unknown here, say: one such must not hide the others; `show` says why
+        coming = []
     last = ticks[0] if ticks else None
     row = (
         record.name,

@@ -247,6 +247,29 @@ async def reset(call: Call, admin: Admin, name: str, reason: str | None) -> None
 
 
 @schedules.command(
+    "delete",
+    examples=(
+        "rota schedules delete nightly --reason 'replaced by hourly'",
+        "rota schedules delete old --yes",
+    ),
+)
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@_reason
+@with_admin
+async def delete(call: Call, admin: Admin, name: str, *, yes: bool, reason: str | None) -> None:
+    """Remove a schedule that vanished from the code, with its ticks; its jobs and the audit stay.
+
+    Only an absent one: what running code declares would come back, so pause that instead.
+    """
+    await admin.absent_schedule(name)
+    call.output.confirm(f"Delete the schedule {name} and its ticks for good?", yes=yes)
+    await admin.delete_schedule(name, reason=reason)
+    call.output.words(f"Deleted {name}. Its jobs stay.")
+    _value(call, {"schedule": name, "deleted": True}, f"{name}\tdeleted")
+
+
+@schedules.command(
     "backfill",
     examples=(
         "rota schedules backfill nightly --from 2026-03-01 --to 2026-03-07 --dry-run",
@@ -254,8 +277,17 @@ async def reset(call: Call, admin: Admin, name: str, reason: str | None) -> None
     ),
 )
 @click.argument("name")
-@click.option("--from", "begin", type=Moment(), required=True, metavar="TIME", help="The first moment.")
-@click.option("--to", "end", type=Moment(), metavar="TIME", help="The last moment; else now.")
+@click.option(
+    "--from",
+    "begin",
+    type=Moment(),
+    required=True,
+    metavar="TIME",
+    help="The first moment; a date is its midnight.",
+)
+@click.option(
+    "--to", "end", type=Moment(), metavar="TIME", help="The last moment, so a date is not in it; else now."
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @_reason
@@ -280,7 +312,7 @@ async def backfill(
     wanted = planned.count(Fate.ENQUEUED)
     if not wanted:
         call.output.words(
-            f"{name}: nothing to make good; {many(len(planned.ticks), 'tick')} in that range ran before."
+            f"{name}: nothing to make good; {'; '.join(_others(planned)) or 'no tick is in that range'}."
         )
         exits.leave(exits.NOTHING)
     if dry_run:
@@ -290,17 +322,19 @@ async def backfill(
     call.output.confirm(f"Enqueue {many(wanted, 'job')} for ticks of {name}?", yes=yes)
     with call.output.progress("backfill", len(planned.ticks)) as advance:
         done = await admin.backfill(name, begin, until, reason=reason, on_progress=advance)
-    words = [f"{name}: {many(done.count(Fate.ENQUEUED), 'job')} enqueued"]
-    for fate, what in (
-        (Fate.ALREADY, "ran before"),
-        (Fate.DUPLICATE, "stand for another job with their unique key"),
-    ):
-        if number := done.count(fate):
-            words.append(f"{number:,} {what}")
-    if forgotten := done.count(Fate.FORGOTTEN):
-        words.append(f"{forgotten:,} are so old that nobody knows whether they ran, and were left alone")
-    call.output.words("; ".join(words) + ".")
+    enqueued = f"{name}: {many(done.count(Fate.ENQUEUED), 'job')} enqueued"
+    call.output.words("; ".join([enqueued, *_others(done)]) + ".")
     _report(call, name, done)
+
+
+def _others(done: Backfill) -> list[str]:
+    """Of the ticks that became no job, why not."""
+    reasons = {
+        Fate.ALREADY: "ran before",
+        Fate.DUPLICATE: "stand for another job with their unique key",
+        Fate.FORGOTTEN: "are so old that nobody knows whether they ran, and were left alone",
+    }
+    return [f"{done.count(fate):,} {why}" for fate, why in reasons.items() if done.count(fate)]
 
 
 def _report(call: Call, name: str, done: Backfill) -> None:

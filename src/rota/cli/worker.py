@@ -53,7 +53,11 @@ GENERAL = "general"
 @click.option(
     "--health-port", metavar="[HOST:]PORT", help="Answer /livez, /readyz and /startupz there, for probes."
 )
-@click.option("--drain", is_flag=True, help="Stop when nothing is due, running or to be retried.")
+@click.option(
+    "--drain",
+    is_flag=True,
+    help="Stop when nothing is due, running or to be retried; no schedule ticks meanwhile.",
+)
 @click.option("--migrate", is_flag=True, help="Bring the schema up to date first.")
 @click.option("--child", hidden=True)
 @with_call
@@ -80,7 +84,7 @@ def worker(
     if child is not None:
         from rota.cli.working import be_child
 
-        exits.leave(be_child(call, app, child, migrate=migrate, options=options))
+        exits.leave(be_child(call, app, child, drain=drain, migrate=migrate, options=options))
     settings = call.settings(processes=processes, max_jobs=max_jobs, max_rss=max_rss, health_port=health_port)
     if settings.processes > 0:
         from rota.cli.working import supervise
@@ -95,6 +99,7 @@ def worker(
         asyncio.run(bring_up_to_date(call, found))
     chosen = choose(found.settings, **options)
     if drain:
+        draining.without_schedules(found)
         draining.stop_when_empty(found.store, _scope(found, chosen))
     from rota.worker import run
 

@@ -31,7 +31,7 @@ def supervise(
 
     logs.configure(settings, verbose=call.verbose)
     plan = Plan(
-        command(call, named, options, migrate=migrate),
+        command(call, named, options, drain=drain, migrate=migrate),
         settings.processes,
         settings.max_jobs,
         settings.max_rss,
@@ -87,7 +87,9 @@ async def stop_when_drained(supervisor: Supervisor) -> None:
     supervisor.stop()
 
 
-def command(call: Call, named: str, options: dict[str, Any], *, migrate: bool) -> tuple[str, ...]:
+def command(
+    call: Call, named: str, options: dict[str, Any], *, drain: bool, migrate: bool
+) -> tuple[str, ...]:
     """The command line of a child."""
     parts = [sys.executable, "-m", "rota.cli", "worker", named]
     for flag, name in (("--lane", "lanes"), ("--queue", "queues"), ("--tasks", "tasks")):
@@ -97,11 +99,14 @@ def command(call: Call, named: str, options: dict[str, Any], *, migrate: bool) -
         if options[name] is not None:
             parts += [flag, str(options[name])]
     parts += ["--url", call.url] if call.url is not None else []
+    parts += ["--drain"] if drain else []
     parts += ["--migrate"] if migrate else []
     return (*parts, "-v") if call.verbose else tuple(parts)
 
 
-def be_child(call: Call, app: str | None, ends: str, *, migrate: bool, options: dict[str, Any]) -> int:
+def be_child(
+    call: Call, app: str | None, ends: str, *, drain: bool, migrate: bool, options: dict[str, Any]
+) -> int:
     """Be a child of a supervisor; the exit code. What keeps it from starting is told to the supervisor, who says it."""
     from rota.worker.entry import run_child
     from rota.worker.supervisor.leash import Ends, Leash
@@ -115,6 +120,8 @@ def be_child(call: Call, app: str | None, ends: str, *, migrate: bool, options: 
         found = load(call, app, quietly=leash.number > 1)
         if migrate:
             asyncio.run(bring_up_to_date(call, found))
+        if drain:  # when nothing is left is the supervisor's to see
+            draining.without_schedules(found)
         return run_child(found, leash, **choose(found.settings, **options))
     except SystemExit as error:
         why = f"{app} ended the process while it was imported: sys.exit({error.code!r})"

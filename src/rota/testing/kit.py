@@ -174,7 +174,7 @@ class Kit:
         """
         fields = {
             "queue": queue,
-            "state": None if state is None else State(state),
+            "state": None if state is None else matching.state_of(state),
             "tenant": tenant,
             "subject": subject,
             "key": key,
@@ -226,7 +226,7 @@ class Kit:
     def _complaint(
         self, task: Any, args: Mapping[str, Any] | None, terms: Mapping[str, Any], wanted: str
     ) -> str:
-        fields = {name: State(value) if name == "state" else value for name, value in terms.items()}
+        fields = {name: State(value) if name == "state" and value else value for name, value in terms.items()}
         wish = matching.Wish.of(self.app, task, args, fields)
         return matching.complaint(wish, wanted, self._jobs(), self.now)
 

@@ -73,6 +73,16 @@ class Wish(NamedTuple):
         return f"{named}({', '.join(parts)})" + (f" with {', '.join(terms)}" if terms else "")
 
 
+def state_of(word: State | str) -> State:
+    """The state of this name. What a job is called to people ("scheduled", "retrying") is no state."""
+    try:
+        return State(word)
+    except ValueError:
+        raise ValueError(
+            f"there is no state {word!r}; choose one of {', '.join(State)}. A job that is due later is pending."
+        ) from None
+
+
 def called_with(task: Task[..., Any], job: Job) -> dict[str, Any]:
     """The arguments that the handler gets, defaults included; empty when the payload does not fit the task."""
     try:

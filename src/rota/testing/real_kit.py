@@ -6,12 +6,14 @@ import asyncio
 import contextvars
 import inspect
 import logging
+import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from socket import gethostname
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
@@ -32,8 +34,10 @@ from rota.testing.server import server_url
 from rota.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rota.app import Rota
-    from rota.stores.contract import Store
+    from rota.stores.contract import SessionRecord, Store
 
 T = TypeVar("T")
 
@@ -255,7 +259,7 @@ def database() -> Iterator[str]:
     The server is an embedded one, started once for the whole test run.
     """
     with scratch_database(server_url()) as url:
-        on_a_loop_of_its_own(_prepare(open_store(url, Settings.load(url=url)), url, given=False, fresh=False))
+        on_a_loop_of_its_own(prepare(open_store(url, Settings.load(url=url)), url, given=False, fresh=False))
         yield url
 
 
@@ -266,7 +270,7 @@ def opened(app: Rota, url: str | None, *, fresh: bool, slots: int, timeout: Dura
         address = for_tests(app, url) if url else stack.enter_context(scratch_database(server_url()))
         clock = RunningClock()
         store = open_store(address, app.settings, clock=clock)
-        on_a_loop_of_its_own(_prepare(store, address, given=url is not None, fresh=fresh))
+        on_a_loop_of_its_own(prepare(store, address, given=url is not None, fresh=fresh))
         background = Background(app, store, slots=slots)
         kit = RealKit(app, store, clock, background, address, slots=slots, timeout=timeout)
         stack.callback(background.stop)
@@ -290,13 +294,15 @@ def on_a_loop_of_its_own(coroutine: Coroutine[Any, Any, T]) -> T:
     return answer.result()
 
 
-async def _prepare(store: Store, url: str, *, given: bool, fresh: bool) -> None:
+async def prepare(store: Store, url: str, *, given: bool, fresh: bool) -> None:
+    """Bring the schema up to date, and see that a database that was `given` may be used, or emptied if `fresh`."""
     try:
         await store.migrate()
         if not given:
             return
         if fresh:
-            living = [record for record in await store.sessions() if record.ended_at is None]
+            now = await store.now()
+            living = [record for record in await store.sessions() if _lives(record, now)]
             if living:
                 raise RotaError(
                     f"{masked(url)} has a living worker (session {living[0].id} on {living[0].host}), so it is not "
@@ -312,6 +318,21 @@ async def _prepare(store: Store, url: str, *, given: bool, fresh: bool) -> None:
             )
     finally:
         await store.close()
+
+
+def _lives(session: SessionRecord, now: datetime) -> bool:
+    """Whether somebody works there. The lease of a test's worker ends in ages, also if it was killed: look for it."""
+    if session.ended_at is not None or session.lease_until <= now:
+        return False
+    if session.host != gethostname():
+        return True
+    try:
+        os.kill(session.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it is there, and not ours
+    return True
 
 
 def for_tests(app: Rota, url: str) -> str:

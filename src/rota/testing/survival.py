@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from rota.testing.crash import Point
 from rota.testing.kit import LIMIT, PATIENCE, Kit
 from rota.testing.modes import stands_in
 from rota.testing.patching import around, drivers, name_of
-from rota.testing.real_kit import for_tests
+from rota.testing.real_kit import for_tests, prepare
 from rota.testing.running import Shift, waiting
 from rota.testing.tracing import Scope
 
@@ -145,6 +145,8 @@ async def assert_survives_crashes(
     Jobs are kept in memory, or in the PostgreSQL at `url`, where Rota's tables
     are emptied before each run: for tasks that enqueue with `tx=`.
     """
+    if most < 1:
+        raise ValueError(f"most is {most}; try at least 1 crash point.")
     trial = _Trial(
         task,
         task.prepare(args, kwargs or {}),
@@ -168,15 +170,18 @@ async def assert_survives_crashes(
 
 async def _survival(trial: _Trial, task: Task[..., Any], most: int) -> Survival:
     calm, points = await trial.calm()
+    tried: list[Point] = []
     findings = []
-    chosen = _chosen(points, most)
-    for number in chosen:
+    for number in _chosen(points, most):
         trap = CrashOn(trial.new, number)
         ended = await trial.run(trap)
+        if trap.point is None:
+            continue  # it took another way this time, and never came by: nothing was tried
+        tried.append(trap.point)
         found = differences(calm, ended, at_most_once=not task.retry.lost)
-        if trap.point is not None and found:
+        if found:
             findings.append(Finding(trap.point, trap.points[: number + 1].count(trap.point), found))
-    return Survival(task.name, points, [points[number] for number in chosen], findings)
+    return Survival(task.name, points, tried, findings)
 
 
 def assert_survives_crashes_sync(task: Task[..., Any], *args: Any, **options: Any) -> Survival:
@@ -212,8 +217,10 @@ class _Trial:
 
     async def calm(self) -> tuple[Ended, list[Point]]:
         """A run without a crash: what it does, and where it could have crashed."""
+        if self._url is not None:  # before the first time that everything there is removed
+            await prepare(open_store(self._url, self._app.settings), self._url, given=True, fresh=True)
         await self._begin_anew()
-        self._untouched = await _answer(self._effects)
+        self._untouched = await self._told()
         known = drivers()
         recorder = Recorder(self.new)
         ended = await self.run(recorder)
@@ -251,16 +258,20 @@ class _Trial:
         [job] = await store.get([self.new.id])
         others = await waiting(store, *State)
         enqueued = Counter(_described(other) for other in others if other.id != job.id)
-        return Ended(job, await _answer(self._effects), enqueued)
+        return Ended(job, await self._told(), enqueued)
+
+    async def _told(self) -> Any:
+        """What `effects()` tells now. A list that lives on would be equal to itself, whatever became of it."""
+        return _kept(await _answer(self._effects))
 
     async def _begin_anew(self) -> None:
         if self._reset is not None:
             await _answer(self._reset)
-        if self._untouched is not _UNKNOWN and await _answer(self._effects) != self._untouched:
+        if self._untouched is not _UNKNOWN and await self._told() != self._untouched:
             how = "reset() did not bring them back" if self._reset else "Give a reset= that brings them back"
             raise RotaError(
                 f"effects() must tell the same before each run. Before the first it told {self._untouched!r:.200}, now "
-                f"{await _answer(self._effects)!r:.200}. {how} to what they were."
+                f"{await self._told()!r:.200}. {how} to what they were."
             )
 
 
@@ -304,6 +315,17 @@ def _chosen(points: Sequence[Point], most: int) -> list[int]:
 def _described(job: Job) -> str:
     tenant = f", tenant {job.tenant}" if job.tenant else ""
     return f"{job.task} {job.payload_json} in queue {job.queue}{tenant}"
+
+
+def _kept(value: Any) -> Any:
+    """Containers copied, and what is in them as it is: not everything can be copied (calls of a mock cannot)."""
+    if isinstance(value, dict):
+        return {name: _kept(part) for name, part in value.items()}
+    if isinstance(value, (list, deque)):
+        return [_kept(part) for part in value]
+    if type(value) is tuple:
+        return tuple(_kept(part) for part in value)
+    return set(value) if isinstance(value, set) else value
 
 
 async def _answer(question: Callable[[], Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 
-from rota._core.failure import ErrorClass, Failure
+from rota._core.failure import MESSAGE_LIMIT, ErrorClass, Failure, clip, storable
 from rota._core.outcome import Cancelled, HandedBack, Lost, Outcome, Raised, Returned, Snoozed
 from rota.errors import Cancel, Die, RetryAfter, Snooze
 from rota.worker.execution import Run, Stop
@@ -17,10 +17,10 @@ def raised(run: Run, error: BaseException) -> Outcome:
     if run.stop is Stop.TIMEOUT:
         return timed_out(run, error)
     if run.stop is Stop.CANCEL:
-        return Cancelled(error.reason) if isinstance(error, Cancel) else Cancelled()
+        return Cancelled(reason_of(error)) if isinstance(error, Cancel) else Cancelled()
     match error:
         case Snooze():
-            return Snoozed(error.delay, error.reason)
+            return Snoozed(error.delay, reason_of(error))
         case Die():
             return Raised(failure_of(error, ErrorClass.NON_RETRYABLE))
         case RetryAfter():
@@ -29,12 +29,17 @@ def raised(run: Run, error: BaseException) -> Outcome:
             # We interrupted it, so whatever it ended with is our doing; Cancel is what stop_if_cancelled() raises.
             return HandedBack()
         case Cancel():
-            return Cancelled(error.reason)
+            return Cancelled(reason_of(error))
         case CancelledError() if not str(error):
             message = "the handler was cancelled from inside (a future or task that it awaited was cancelled)"
             return Raised(failure_of(error, run.retry.class_of(error))._replace(message=message))
         case _:
             return Raised(failure_of(error, run.retry.class_of(error)))
+
+
+def reason_of(error: Snooze | Cancel) -> str | None:
+    """Why, as the handler put it: whatever it gave, made a text that can be stored."""
+    return None if error.reason is None else clip(storable(str(error.reason)), MESSAGE_LIMIT)
 
 
 def timed_out(run: Run, error: BaseException | None = None) -> Outcome:

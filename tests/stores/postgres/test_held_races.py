@@ -55,6 +55,22 @@ async def test_a_job_that_an_open_claim_holds_is_passed_over_and_not_waited_for(
     assert [job.id for job in jobs] == [second.id]
 
 
+async def test_an_exchange_passes_over_what_an_open_claim_holds_and_does_not_wait_either(store, side):
+    session = await a_session(store)
+    await store.enqueue([a_job()])
+    [running] = await claim(store, session, ONE)
+    first, second = a_job(), a_job()
+    await store.enqueue([first, second])
+    await side.execute("SELECT id FROM rota.jobs WHERE id = %s FOR UPDATE", [first.id])
+    await store.next_due()
+
+    async with asyncio.timeout(2):
+        settled, jobs = await store.exchange([completed(running)], ANY, session=session)
+
+    assert settled == [applied(running, State.COMPLETED)]
+    assert [job.id for job in jobs] == [second.id]
+
+
 async def test_a_job_committed_late_below_the_floor_is_still_claimed(store, side):
     """Its run_at is older than jobs that were claimed before it became visible."""
     late = a_job()

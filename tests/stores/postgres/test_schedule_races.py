@@ -138,12 +138,79 @@ async def test_the_janitor_passes_over_a_schedule_that_is_being_ticked(store, si
     assert forgotten.fate is Fate.FORGOTTEN
 
 
-async def test_seeing_a_schedule_does_not_wait_for_whoever_holds_it(store, side, record):
+async def vanished(side) -> None:
+    """No worker's code has had it for an hour; the side's next transaction is open."""
     await side.execute("UPDATE rota.schedules SET seen_at = now() - interval '1 hour'")
     await side.commit()
     await side.execute("BEGIN")
+
+
+async def test_seeing_a_schedule_does_not_wait_for_whoever_holds_it(store, side, record):
+    await vanished(side)
     await side.execute("SELECT FROM rota.schedules FOR UPDATE")
     async with asyncio.timeout(2):
         roster = await store.roster(["nightly"])
 
     assert roster.schedules[0].status(roster.now) == "absent"
+
+
+async def test_a_deletion_waits_for_whoever_fires_and_takes_that_tick_along(store, side, waits, record, tick):
+    await vanished(side)
+    await side.execute(FIRE, [as_text(a_firing(record, tick, Origin.BACKFILL))])
+    async with waits(store.delete_schedule("nightly", record.version, BY_ADA)) as deletion:
+        await side.commit()
+        assert await deletion
+
+    assert await store.ticks("nightly") == []
+
+
+async def test_a_worker_that_comes_back_while_its_schedule_is_deleted_keeps_it(store, side, waits, record):
+    await vanished(side)
+    await side.execute("UPDATE rota.schedules SET seen_at = now()")
+    async with waits(store.delete_schedule("nightly", record.version, BY_ADA)) as deletion:
+        await side.commit()
+        assert not await deletion
+
+    assert (len((await store.roster()).schedules), await store.audit()) == (1, [])
+
+
+async def test_a_change_whose_answer_was_lost_is_made_and_told_once(store, side, record, monkeypatch):
+    await side.rollback()
+    connections = store._desks().connections
+    pause = ScheduleChange("nightly", record.version, record.edits, paused=True, reason="the warehouse moves")
+
+    async def lost_and_repeated(call, **_):
+        connection = await connections.connect()
+        try:
+            return await call(connection, False), await call(connection, True)
+        finally:
+            await connection.close()
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(connections, "run", lost_and_repeated)
+        first, again = await store.change_schedule(pause, BY_ADA)
+
+    assert first is not None
+    assert again == first
+    assert len(await store.audit()) == 1
+    assert await store.change_schedule(pause, BY_ADA) is None, "somebody else's old version is no repeat"
+
+
+async def test_a_deletion_whose_answer_was_lost_is_done_when_it_is_repeated(store, side, record, monkeypatch):
+    await vanished(side)
+    await side.rollback()
+    connections = store._desks().connections
+
+    async def lost_and_repeated(call, **_):
+        connection = await connections.connect()
+        try:
+            return await call(connection, False), await call(connection, True)
+        finally:
+            await connection.close()
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(connections, "run", lost_and_repeated)
+        answers = await store.delete_schedule("nightly", record.version, BY_ADA)
+
+    assert answers == (True, True)
+    assert len(await store.audit()) == 1

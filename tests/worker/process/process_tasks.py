@@ -125,6 +125,8 @@ def hold(how: str, note: str = "") -> None:
     """Take for ever, in ways that cannot be talked to."""
     match how:
         case "gil":
+            if note:
+                Path(note).write_text(str(os.getpid()), encoding="ascii")
             # PyDLL keeps the GIL while C sleeps: no other thread of this process runs, no signal handler either.
             ctypes.PyDLL(None).sleep(60)
         case "stubborn":
@@ -178,6 +180,24 @@ def _daemon(note: str) -> None:
         time.sleep(0.005)
 
 
+@app.task(executor="process", timeout=1.0, retry=Retry(attempts=2, base=0.0))
+def hold_then_look(note: str) -> bool:
+    """The first attempt leaves a daemon behind and never ends; the second says whether that still lives."""
+    if current_job().attempt == 1:
+        hold("double fork", note)
+    try:
+        status = Path(f"/proc/{Path(note).read_text(encoding='ascii')}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@app.task(executor="process")
+def nap(seconds: float) -> str:
+    time.sleep(seconds)
+    return "rested"
+
+
 @app.task(executor="process")
 def leave_a_daemon(note: str) -> None:
     _daemon(note)
@@ -214,6 +234,13 @@ def speak(text: str) -> None:
         print(1 / 0)
     except ZeroDivisionError:
         log.exception("it also divided")
+
+
+@app.task(executor="process")
+def chatter(length: int) -> None:
+    """Say more than anybody wants to hear."""
+    log.info("it goes on and on", extra={"body": "x" * length})
+    raise Cancel("nobody reads this" + "x" * length)
 
 
 @app.task(executor="process")

@@ -93,6 +93,21 @@ async def test_a_plain_function_that_will_not_stop_ends_at_its_timeout_and_grace
     assert (await children.ended(await tasks.add.enqueue(2), STARTS)).result == 4
 
 
+@pytest.mark.scenario(12)
+async def test_what_a_timed_out_attempt_left_behind_is_gone_before_the_next_and_its_slot_is_left_alone(
+    children: ProcessStage, tmp_path: Path
+):
+    await children.work(lanes={"general": 1}, stop_grace=GRACE)
+    handle = await tasks.hold_then_look.enqueue(str(tmp_path / "note"))
+    next_one = await tasks.nap.enqueue(GRACE + 1)
+    job, rested = await children.ended(handle, STARTS), await children.ended(next_one, STARTS)
+
+    assert (job.state, job.attempt, job.result) == (State.COMPLETED, 2, False)
+    [attempt] = await children.store.attempts(job.id)
+    assert attempt.error_class == "timeout"
+    assert (rested.attempt, rested.result) == (1, "rested")
+
+
 @pytest.mark.parametrize("how", ["blocking", "stubborn"])
 async def test_a_coroutine_that_will_not_stop_ends_at_its_timeout_and_grace(children: ProcessStage, how):
     await children.work(stop_grace=GRACE)

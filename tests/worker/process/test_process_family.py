@@ -26,8 +26,7 @@ tasks.app._store, tasks.app._settings = MemoryStore(), Settings.load(url="memory
 
 
 async def main():
-    await tasks.until_cancelled.enqueue({note!r})
-    await tasks.hold.using(timeout=600).enqueue("double fork", {daemon!r})
+    {jobs}
     await Worker(tasks.app, lanes={{"general": 2}}).run()
 
 
@@ -51,21 +50,39 @@ def sleepers():
         process.wait()
 
 
-def test_when_a_worker_is_killed_its_children_die_and_the_next_worker_sweeps_the_rest(tmp_path: Path):
+def when_killed(jobs: dict[Path, str]) -> list[int]:
+    """Let a worker run jobs, each of which notes a process; kill it when all have. The processes."""
     here = Path(__file__).parent
-    note, daemon = tmp_path / "note", tmp_path / "daemon"
-    told = WORKER.format(paths=[str(here), str(here.parent)], note=str(note), daemon=str(daemon))
+    lines = "; ".join(f"await {job}" for job in jobs.values())
+    told = WORKER.format(paths=[str(here), str(here.parent)], jobs=lines)
     worker = subprocess.Popen([sys.executable, "-c", told])
     end = time.monotonic() + 30
-    while not (note.exists() and daemon.exists() and daemon.read_text()) and time.monotonic() < end:
+    while not all(note.exists() and note.read_text() for note in jobs) and time.monotonic() < end:
         time.sleep(0.02)
-    child, escaped = int(note.read_text()), int(daemon.read_text())
     worker.kill()
     worker.wait()
+    return [int(note.read_text()) for note in jobs]
+
+
+def test_when_a_worker_is_killed_its_children_die_and_the_next_worker_sweeps_the_rest(tmp_path: Path):
+    note, daemon = tmp_path / "note", tmp_path / "daemon"
+    child, escaped = when_killed(
+        {
+            note: f"tasks.until_cancelled.enqueue({str(note)!r})",
+            daemon: f"tasks.hold.using(timeout=600).enqueue('double fork', {str(daemon)!r})",
+        }
+    )
 
     assert gone(child, 1.0), "it dies with its worker, whatever it does"
     family.sweep_orphans()
     assert gone(escaped, 1.0), "even what left group, session and parent behind is found"
+
+
+def test_a_child_that_holds_the_interpreter_and_can_hear_nothing_dies_with_its_worker(tmp_path: Path):
+    note = tmp_path / "note"
+    [child] = when_killed({note: f"tasks.hold.using(timeout=600).enqueue('gil', {str(note)!r})"})
+
+    assert gone(child, 1.0)
 
 
 def test_only_what_belongs_to_dead_workers_is_swept(sleepers):

@@ -24,7 +24,7 @@ from rota.handle import Handle
 from rota.stores.contract import Job
 
 JOBS = """
-import asyncio, ctypes, os, threading, time
+import asyncio, ctypes, os, subprocess, threading, time
 from rota import Retry, Rota, current_job
 
 app = Rota()
@@ -87,6 +87,13 @@ def hold_gil_in_thread(seconds: float) -> str:
     mark("hold_gil_in_thread")
     hold(seconds)
     return "done"
+
+
+@app.task(retry=Retry(attempts=1, lost=False))
+async def start_program() -> None:
+    with open("program", "w") as file:
+        file.write(f"{subprocess.Popen(['sleep', '600']).pid}\\n")
+    await asyncio.sleep(60)
 
 
 @app.task

@@ -113,6 +113,19 @@ def test_when_the_supervisor_is_killed_its_children_are_gone_at_once_and_others_
     assert stage.job(handle).attempt == 2
 
 
+def test_what_the_jobs_of_a_killed_child_had_started_is_ended_with_it(stage):
+    worker = stage.work()
+    [child] = worker.working()
+    stage.enqueue("start_program")
+    note = stage.directory / "program"
+    program = int(eventually(lambda: note.exists() and note.read_text()))
+    assert not gone(program)
+    os.kill(child, signal.SIGKILL)
+
+    assert eventually(lambda: gone(program), 5)
+    assert worker.stop() == 0
+
+
 def test_a_child_that_dies_again_and_again_is_restarted_ever_more_slowly_and_this_can_be_seen(stage):
     broken = stage.directory / "broken"
     (stage.directory / "jobs.py").write_text(

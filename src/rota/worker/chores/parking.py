@@ -24,6 +24,8 @@ log = logging.getLogger("rota.worker")
 EVERY = 5.0
 WITHIN = 3600.0
 """Seconds in which crashes of one task are counted together."""
+HEARD_WITHIN = 10.0
+"""Seconds that somebody has to hear an alert: while one hangs, nothing here learns what is parked."""
 
 
 class Parking(Service):
@@ -82,6 +84,7 @@ class Parking(Service):
             try:
                 heard = hear(alert)
                 if inspect.isawaitable(heard):
-                    await heard
+                    async with asyncio.timeout(HEARD_WITHIN):
+                        await heard
             except Exception:
                 log.exception("an alert could not be delivered by %r.", hear)

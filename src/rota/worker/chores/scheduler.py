@@ -39,6 +39,7 @@ class Scheduler(Service):
     def __init__(self, store: Store, desk: Desk | None, names: Sequence[str]) -> None:
         super().__init__()
         self._store, self._desk, self._names = store, desk, sorted(names)
+        self._deleted: set[str] = set()
 
     async def step(self) -> None:
         pause = await self.look()
@@ -48,6 +49,7 @@ class Scheduler(Service):
     async def look(self) -> float:
         """One round over all schedules; seconds until the next tick, but no more than the pause between two looks."""
         roster = await self._store.roster(self._names)
+        self._say_deleted({record.name for record in roster.schedules})
         pause = LOOK_EVERY
         for record in roster.schedules:
             if record.paused_at is not None:
@@ -94,6 +96,17 @@ class Scheduler(Service):
                     record.name,
                     one.tick.isoformat(),
                 )
+
+    def _say_deleted(self, known: set[str]) -> None:
+        """Somebody deleted a schedule of this code while nobody could see that it is: say so, once."""
+        gone = set(self._names) - known
+        for name in sorted(gone - self._deleted):
+            log.warning(
+                "schedule %s was deleted from the store, so it does not tick. If it is still wanted, restart this "
+                "worker: that makes it known again.",
+                name,
+            )
+        self._deleted = gone
 
     def _say_missed(self, record: ScheduleRecord, fired: Sequence[Fired]) -> None:
         if fired and all(one.fate is Fate.ALREADY for one in fired):

@@ -8,9 +8,10 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import monotonic
+from typing import Any
 from uuid import UUID
 
 from rota.worker.executors.process import family
@@ -24,6 +25,8 @@ from rota.worker.supervisor.wire import Facts, Failed
 STACK_LIMIT = 64_000
 LONGEST_LINE = 4 << 20
 """A child's facts name all its tasks."""
+PROBLEMS = 1
+RESTART = "If another version of Rota was installed meanwhile, restart this worker as a whole."
 
 
 class Child:
@@ -43,6 +46,7 @@ class Child:
         self.told_to_stop: float | None = None
         self.told_now = False
         self.retired = False
+        self.gone = False
         self.ended_for: Ending | None = None
         self.culprits: tuple[UUID, ...] = ()
         self.stack = ""
@@ -62,11 +66,21 @@ class Child:
     async def start(self, command: Sequence[str], stirred: Callable[[], None]) -> None:
         """Start the process. Must run in the main thread: on Linux a child ends with the *thread* that started it."""
         self._stirred = stirred
-        ours, theirs = socket.socketpair()
-        block, self._stack_fd = shared_file(SIZE), shared_file(0)
-        self.block = Block(block)
-        try:
-            ends = Ends(theirs.fileno(), block, self._stack_fd, self.number, os.getpid())
+        with ExitStack() as ours, ExitStack() as theirs:
+            line, its_line = socket.socketpair()
+            ours.enter_context(line)
+            theirs.enter_context(its_line)
+            self._stack_fd = shared_file(0)
+            ours.callback(os.close, self._stack_fd)
+            block = shared_file(SIZE)
+            theirs.callback(os.close, block)
+            self.block = Block(block)
+            ours.callback(self.block.close)
+            # We speak past asyncio: one failed write would take with it what the child has said and we have not read.
+            self._line = ours.enter_context(line.dup())
+            self._reader, self._writer = await asyncio.open_connection(sock=line, limit=LONGEST_LINE)
+            ours.callback(self._writer.close)
+            ends = Ends(its_line.fileno(), block, self._stack_fd, self.number, os.getpid())
             self.process = await asyncio.create_subprocess_exec(
                 *command,
                 "--child",
@@ -75,17 +89,7 @@ class Child:
                 pass_fds=ends[:3],
                 start_new_session=True,  # Ctrl-C is for us; and what its jobs start can be ended with it
             )
-        except OSError:
-            ours.close()
-            os.close(self._stack_fd)
-            self.block.close()
-            raise
-        finally:
-            theirs.close()
-            os.close(block)
-        # We speak past asyncio: one failed write would take with it what the child has said and we have not read.
-        self._line = ours.dup()
-        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=LONGEST_LINE)
+            self._open = ours.pop_all()
         self.pid = self.process.pid
 
     async def live(self) -> int:
@@ -125,11 +129,9 @@ class Child:
         family.sweep(self.pid)  # child processes of single jobs have groups of their own
 
     def close(self) -> None:
-        """Let go of what belonged to it."""
-        self._writer.close()
-        self._line.close()
-        os.close(self._stack_fd)
-        self.block.close()
+        """Let go of what belonged to it. From here on its number may be another process's, and it is not looked at."""
+        self.gone = True
+        self._open.close()
 
     # What can be seen of it
 
@@ -171,7 +173,7 @@ class Child:
 
     async def write_stack(self, within: float = 1.0) -> str:
         """Ask it for its stacks. Works while one thread holds the interpreter; not while the process is stopped."""
-        if self.facts is None or self.is_frozen():
+        if self.gone or self.facts is None or self.is_frozen():
             return ""
         before = os.fstat(self._stack_fd).st_size
         with suppress(ProcessLookupError):
@@ -179,6 +181,8 @@ class Child:
         end, size = monotonic() + within, before
         while monotonic() < end:
             await asyncio.sleep(0.02)
+            if self.gone:
+                return ""
             now = os.fstat(self._stack_fd).st_size
             if now > before and now == size:
                 break
@@ -221,15 +225,23 @@ class Child:
             self._line.send(wire.line(word))
 
     async def _hear(self) -> None:
-        while text := await self._reader.readline():
-            word, fields = wire.read(text)
-            if word == wire.READY:
-                self.facts, self.ready_at = wire.facts(fields), monotonic()
-            elif word == wire.FAILED:
-                self.failed = Failed(**fields)
-            elif word == wire.BYE:
-                self.bye = fields["code"]
-            self._stirred()
+        try:
+            while text := await self._reader.readline():
+                self._heed(*wire.read(text))
+                self._stirred()
+        except (ValueError, TypeError, KeyError) as error:
+            # The package was replaced under a supervisor that runs: its new children speak otherwise than it does.
+            if self.facts is None:
+                self.failed = Failed(f"its words were not understood: {error!r}. {RESTART}", PROBLEMS)
+            self.kill(Ending.STOP)
+
+    def _heed(self, word: str, fields: dict[str, Any]) -> None:
+        if word == wire.READY:
+            self.facts, self.ready_at = wire.facts(fields), monotonic()
+        elif word == wire.FAILED:
+            self.failed = Failed(**fields)
+        elif word == wire.BYE:
+            self.bye = fields["code"]
 
     def _read_stack(self, since: int) -> str:
         size = os.fstat(self._stack_fd).st_size

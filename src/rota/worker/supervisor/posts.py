@@ -34,6 +34,7 @@ class Post:
         self.renew_at = 0.0
         self.renewal: str | None = None
         """Why the child is to be replaced, if it is."""
+        self._asked_at = 0.0
         self._command, self._stirred, self._on_end = command, stirred, on_end
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,6 +48,17 @@ class Post:
         if self.child is None and now >= self.start_at:
             self.child = self._employ()
 
+    def renew(self, why: str) -> None:
+        """Have the child replaced by one that starts from now on."""
+        self.renewal, self._asked_at = why, monotonic()
+
+    def renewed(self, child: Child) -> bool:
+        """A child works; whether a renewal that was asked for is done with it."""
+        if self.renewal is None or child is not self.child or child.started < self._asked_at:
+            return False
+        self.renewal = None
+        return True
+
     def call_heir(self) -> None:
         """Start the replacement; the old child goes on until it works."""
         self.heir = self._employ()
@@ -57,7 +69,7 @@ class Post:
         if self.child is not None:
             self.child.retire()
             self.leaving.add(self.child)
-        self.child, self.heir, self.renewal = self.heir, None, None
+        self.child, self.heir = self.heir, None
 
     def left(self, child: Child, *, blameless: bool) -> float:
         """A child has ended; the seconds until another starts. `blameless`: nothing is wrong with how it starts."""
@@ -102,4 +114,6 @@ class Post:
         except Exception:  # an error of ours must not leave the post without a child for ever
             log.exception("the end of child %d (pid %d) could not be dealt with.", self.number, child.pid)
             self.left(child, blameless=False)
+        finally:
+            child.close()
         self._stirred()

@@ -74,6 +74,8 @@ class Status:
         """How a post is, and whether something is wrong there."""
         child, name = post.child, f"child {post.number}"
         if child is None:
+            if not post.deaths:
+                return f"{name} is starting", True
             wait = max(0.0, post.start_at - monotonic())
             return f"{name} died {post.deaths} times in a row, the next starts in {wait:.0f} s", True
         trouble = self._trouble(child)

@@ -121,10 +121,12 @@ class Supervisor:
 
     def renew(self) -> None:
         """Replace every child by a new one, which imports the app anew; one after another."""
+        if self.stops:
+            return
         log.info("every child is replaced, one after another.")
         self._notifier.reloading()
         for post in self.posts:
-            post.renewal = "it was asked for"
+            post.renew("it was asked for")
         self._stirred.set()
 
     def tell(self) -> None:
@@ -156,8 +158,8 @@ class Supervisor:
         """A child has begun to work."""
         if post.heir is child:
             post.hand_over()
-            if not any(other.renewal for other in self.posts):
-                self._notifier.ready()  # ends a reload; harmless otherwise
+        if post.renewed(child) and not any(other.renewal for other in self.posts):
+            self._notifier.ready()  # ends a reload
         if self.facts is None:
             self._learn(facts)
 
@@ -250,7 +252,6 @@ class Supervisor:
             self._died(post, child, child.report(code))
         else:
             post.left(child, blameless=child.told_to_stop is not None or sight.begun > 0)
-        child.close()
 
     def _could_not_start(self, post: Post, child: Child, failed: Failed) -> None:
         if self.facts is None and not self.stops:
@@ -276,6 +277,7 @@ class Supervisor:
     def _died(self, post: Post, child: Child, report: CrashReport) -> None:
         if self.stops:
             self._interrupted = self._interrupted or bool(report.running)
+        missed = child is post.child and not self.stops
         pause = post.left(child, blameless=report.ended_for is not None)
         self.reports = [*self.reports[-9:], report]
         jobs = ", ".join(
@@ -285,7 +287,7 @@ class Supervisor:
             "child %d (pid %d) %s%s. It was running: %s.%s",
             report.number, report.pid, report.how,
             "" if report.rss is None else f" with {report.rss >> 20} MB",
-            jobs or "nothing", "" if self.stops else f" Another starts {f'in {pause:.1f} s' if pause else 'now'}.",
+            jobs or "nothing", f" Another starts {f'in {pause:.1f} s' if pause else 'now'}." if missed else "",
         )  # fmt: skip
         if report.stack:
             log.error("the last stacks of child %d:\n%s", report.number, report.stack)

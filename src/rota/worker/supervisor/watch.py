@@ -122,6 +122,8 @@ class Watch:
         except (StoreError, TimeoutError):
             await asyncio.sleep(min(1.0, child.facts.beat / 2))
             return
+        if child.gone:
+            return
         if beat.alive:
             child.block.keep(session, sent)
             for job_id in (*beat.cancel, *beat.lost):
@@ -150,6 +152,8 @@ class Watch:
         if not guilty:
             return
         child.stack = await child.write_stack() or child.stack
+        if child.gone:
+            return  # it died by itself meanwhile
         names = ", ".join(f"job {entry.job_id} (task {child.task_of(entry)!r})" for entry in guilty)
         cancelled = all(entry.job_id in child.told for entry in guilty)
         if cancelled:

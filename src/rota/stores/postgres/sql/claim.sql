@@ -5,7 +5,8 @@
 -- ORDER BY outside would lock a limit's worth for every pair. A floor per pair
 -- skips the dead entries of jobs that were claimed before. ANY (ARRAY (...)) is
 -- evaluated once; a join may be planned to run the locking part again and again.
--- The caller sorts what comes back: a WITH around it for that cost a claim of one job 7 % of its time.
+-- The caller sorts what comes back: a WITH around it for that made a claim of one
+-- job slower by a fifteenth.
 -- Reads index jobs_due (queue, priority, run_at, id).
 UPDATE rota.jobs AS job
 SET state = 'running', version = job.version + 1, attempt = job.attempt + 1, session_id = %(session)s,

@@ -172,7 +172,10 @@ class Child:
         running.set(job)
         limit_cpu(self._boot["limits"]["cpu"])
         self._begun = self.telling.number = number
-        end, body = await self._ended(job, place)
+        try:
+            end, body = await self._ended(job, place)
+        except Exception as error:  # whatever goes wrong in putting its end into words, the job must end
+            end, body = telling.untold(error), b""
         if os.getpid() != self.pid:
             os._exit(0)  # the handler forked, and this is the copy: the job's end is not its business
         with self._lock:

@@ -105,8 +105,8 @@ class Children:
         death = child.death()
         self._forget(child)
         log.warning(
-            "job %s (%s) was told to stop (%s) and did not; its child process %d was ended, with all it had started.",
-            run.job.id, run.job.task, run.stop.value if run.stop else "?", child.pid,
+            "job %s (%s) %s; its child process %d was ended, with all it had started.",
+            run.job.id, run.job.task, _why(run), child.pid,
         )  # fmt: skip
         self._on_end(run, ends.died(run, death))
         self._serve()
@@ -149,9 +149,8 @@ class Children:
         for options in dict.fromkeys(order.options for order in left):
             wanted = sum(order.options == options for order in left)
             coming = sum(child.options == options for child in self._starting)
-            while coming < wanted and len(self._starting) < STARTS:
-                place = next(order.place for order in left if order.options == options)
-                self._spawn(options, place)
+            place = next(order.place for order in left if order.options == options)
+            while coming < wanted and len(self._starting) < STARTS and self._spawn(options, place):
                 coming += 1
 
     def _begin(self, child: Kept, order: Order) -> None:
@@ -162,7 +161,8 @@ class Children:
         child.say({"is": "run", "number": child.number, "job": from_job(run.job), "place": list(order.place)})
         self._on_begun(run)
 
-    def _spawn(self, options: Process, place: Place) -> None:
+    def _spawn(self, options: Process, place: Place) -> bool:
+        """Start another child. False: it could not be, and those who waited for it have been told."""
         settings: Any = self._host.settings
         handed = settings.handed() if hasattr(settings, "handed") else {}
         environment = options.environment(os.environ)
@@ -177,10 +177,10 @@ class Children:
         )
         try:
             child.spawn(environment)
-        except OSError as error:
+        except OSError as error:  # no process, no memory, no descriptors: all may come back
             child.bury()
             self._not_started(options, f"it could not be started: {error}")
-            return
+            return False
         self._starting.add(child)
         child.say(
             {
@@ -195,6 +195,7 @@ class Children:
             }
         )
         self._loop.call_later(START_WITHIN, self._late, child)
+        return True
 
     # What children say
 
@@ -327,6 +328,12 @@ class Children:
         self._waiting.remove(found)
         self._on_end(run, abandoned(run))
         return True
+
+
+def _why(run: Run) -> str:
+    if run.stop is Stop.LOST:
+        return "is no longer ours"
+    return f"was told to stop ({run.stop.value if run.stop else '?'}) and did not"
 
 
 def _sweep() -> None:

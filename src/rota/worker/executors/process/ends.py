@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rota._core.durations import seconds
 from rota._core.failure import MESSAGE_LIMIT, STACK_LIMIT, ErrorClass, Failure, clip, clip_head, storable
 from rota._core.outcome import Cancelled, Crashed, HandedBack, Outcome, Raised, Returned, Snoozed
 from rota._core.payload import problem
@@ -60,7 +61,7 @@ def _returned(end: Header, body: bytes, limit: int) -> Outcome:
         text = body.decode()
         json.loads(text)
         trouble = problem(text, limit=limit)
-    except ValueError:
+    except (ValueError, RecursionError):
         text, trouble = "", "it is no JSON"
     if trouble is None:
         return Returned(text)
@@ -93,7 +94,10 @@ def _with_stack(outcome: Outcome, stack: object) -> Outcome:
 
 
 def _seconds(value: Any) -> float:
-    return max(0.0, float(value)) if isinstance(value, (int, float)) else 0.0
+    try:
+        return seconds(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def _text(value: object) -> str | None:

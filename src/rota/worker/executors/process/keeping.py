@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -66,13 +67,14 @@ class Kept(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._usage: Any = None
         self._status: int | None = None
-        self._words = _last_words()
+        self._words = -1
         self._pidfd: int | None = None
 
     # Its beginning
 
     def spawn(self, environment: Mapping[str, str]) -> None:
         """Start the process. From this thread, because on Linux it dies when the thread that started it does."""
+        self._words = _last_words()
         ours, theirs = socket.socketpair()
         root = str(Path(__file__).parents[4])  # where the package is, wherever the worker found it
         optimize = [f"-{'O' * sys.flags.optimize}"] if sys.flags.optimize else []
@@ -100,14 +102,23 @@ class Kept(asyncio.Protocol):
 
     def _watch(self) -> None:
         if hasattr(os, "pidfd_open"):
-            self._pidfd = os.pidfd_open(self.pid)
-            self._loop.add_reader(self._pidfd, self._gone)
-            return
+            # An old kernel has it not, a sandbox may forbid it, and there may be no descriptor left.
+            with contextlib.suppress(OSError):
+                self._pidfd = os.pidfd_open(self.pid)
+                self._loop.add_reader(self._pidfd, self._gone)
+                return
 
         def wait() -> None:
-            _, status, usage = os.wait4(self.pid, 0)
+            end: tuple[Any, ...] = ()
+            try:
+                if hasattr(os, "waitid"):
+                    os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # it is reaped on the loop
+                else:
+                    end = os.wait4(self.pid, 0)[1:]
+            except ChildProcessError:  # `kill` was quicker
+                return
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._gone, status, usage)
+                self._loop.call_soon_threadsafe(self._gone, *end)
 
         threading.Thread(target=wait, name=f"rota-wait-{self.pid}", daemon=True).start()
 
@@ -166,6 +177,8 @@ class Kept(asyncio.Protocol):
         token = running.set(self.run if header.get("number") == self.number else None)
         try:
             logger.handle(made)
+        except Exception:  # a filter of the app's: it must not end the child, and so blame its job
+            traceback.print_exc()
         finally:
             running.reset(token)
 

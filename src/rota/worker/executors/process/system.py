@@ -40,7 +40,10 @@ def limit_cpu(seconds: float | None) -> None:
     """Let the job that begins now use so much processor time; then the system ends this process (SIGXCPU)."""
     if seconds is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (int(process_time() + seconds) + 1, hard))
+        wanted = int(process_time() + seconds) + 1
+        resource.setrlimit(
+            resource.RLIMIT_CPU, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
 
 
 def _limit(kind: int, value: float | None) -> None:

@@ -9,15 +9,19 @@ import socket
 import threading
 import traceback
 from asyncio import CancelledError
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from rota._core.failure import MESSAGE_LIMIT, STACK_LIMIT, ErrorClass, Failure, clip, clip_head, storable
 from rota._core.retry import Retry
 from rota.errors import Cancel, Die, PayloadInvalid, RetryAfter, Snooze
-from rota.worker.endings import failure_of
+from rota.worker.endings import failure_of, reason_of
 from rota.worker.executors.process.wire import Header, frame
 
 LOG_LIMIT = 8192
+EXTRA_LIMIT = 50
+"""Fields of a log record's own that are sent. A frame that is too large would end the child, and blame its job."""
 PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 EXTRAS = (str, int, float, bool, type(None))
 
@@ -58,11 +62,7 @@ class Pipe(logging.Handler):
                     "created": record.created,
                     "where": [record.pathname, record.lineno, record.funcName],
                     "error": _trace(record),
-                    "extra": {
-                        name: value
-                        for name, value in record.__dict__.items()
-                        if name not in PLAIN and isinstance(value, EXTRAS)
-                    },
+                    "extra": dict(islice(_extras(record), EXTRA_LIMIT)),
                 }
             )
         except Exception:
@@ -84,9 +84,9 @@ def raised(error: BaseException, retry: Retry) -> Header:
     """How a handler ended that raised."""
     match error:
         case Snooze():
-            return {"how": "snooze", "delay": error.delay, "reason": error.reason}
+            return {"how": "snooze", "delay": error.delay, "reason": reason_of(error)}
         case Cancel():
-            return {"how": "cancel", "reason": error.reason}
+            return {"how": "cancel", "reason": reason_of(error)}
         case Die():
             return _failure("error", error, ErrorClass.NON_RETRYABLE)
         case RetryAfter():
@@ -105,6 +105,11 @@ def unfit(error: Exception) -> Header:
     return _failure("unknown", error, ErrorClass.UNKNOWN_TASK)
 
 
+def untold(error: Exception) -> Header:
+    """A job whose end could not be put into words: running it again would only do it twice."""
+    return _failure("error", error, ErrorClass.NON_RETRYABLE)
+
+
 def _failure(how: str, error: BaseException, error_class: ErrorClass) -> Header:
     failure: Failure = failure_of(error, error_class)
     return {
@@ -114,6 +119,12 @@ def _failure(how: str, error: BaseException, error_class: ErrorClass) -> Header:
         "message": clip(failure.message, MESSAGE_LIMIT),
         "stack": None if failure.stack is None else clip_head(failure.stack, STACK_LIMIT),
     }
+
+
+def _extras(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    for name, value in record.__dict__.items():
+        if name not in PLAIN and isinstance(value, EXTRAS):
+            yield name[:200], clip(value, LOG_LIMIT) if isinstance(value, str) else value
 
 
 def _trace(record: logging.LogRecord) -> str | None:

@@ -58,7 +58,7 @@ class Frames:
             del self._came[:end]
             try:
                 header = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Garbled("a frame whose header is no JSON") from error
             if not isinstance(header, dict):
                 raise Garbled("a frame whose header is no JSON object")

@@ -1,0 +1,1 @@
+"""One module per system. What each has is said in `drive.py`."""

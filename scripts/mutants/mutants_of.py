@@ -1,0 +1,9 @@
+"""All mutants, room by room."""
+
+from __future__ import annotations
+
+import in_postgres
+import in_rules
+import in_worker
+
+ALL = (*in_rules.MUTANTS, *in_postgres.MUTANTS, *in_worker.MUTANTS)
