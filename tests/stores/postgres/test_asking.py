@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -51,11 +52,25 @@ async def test_every_kind_of_value_arrives_as_what_it_is(connection, written):
 async def test_without_prepared_statements_the_answer_is_the_same(connection, written):
     """As behind a pooler: the next statement may meet another process of the server."""
     written["sum"] = "SELECT %(a)s::int + %(b)s::int"
-    connection.prepare_threshold = None
+    connection.keeps_statements = False
 
     assert await connection.ask("sum", {"a": 2, "b": 3}) == [(5,)]
     prepared = await (await connection.execute("SELECT count(*) FROM pg_prepared_statements")).fetchone()
     assert prepared == (0,)
+
+
+async def test_statements_stay_prepared_after_a_transaction_that_was_rolled_back(connection, written):
+    """psycopg would throw all away then, as it does for its own."""
+    written["sum"] = "SELECT %(a)s::int + %(b)s::int"
+    await connection.ask("sum", {"a": 1, "b": 2})
+    for _ in range(3):
+        with suppress(ZeroDivisionError):
+            async with connection.transaction():
+                await connection.execute("SELECT %s::int", [1])
+                raise ZeroDivisionError
+        await connection.execute("SELECT %s::int", [2])
+
+    assert await connection.ask("sum", {"a": 2, "b": 3}) == [(5,)]
 
 
 async def test_an_error_of_the_server_is_psycopgs_and_the_connection_goes_on(connection, written):

@@ -12,7 +12,6 @@ from uuid import UUID
 from rota._core.job import Job
 from rota.stores.contract import Wanted
 from rota.stores.postgres.rows import claimed, integers, texts, uuids
-from rota.stores.postgres.sqlfiles import statement
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
@@ -178,9 +177,7 @@ class Claims:
             return []
         event = self._events
         async with connection.transaction():
-            found = await (
-                await connection.execute(statement("gate_candidates"), self._common(pairs, wanted))
-            ).fetchall()
+            found = await connection.ask("gate_candidates", self._common(pairs, wanted))
             if not found:
                 _forget(self._gated, pairs, event)
                 return []
@@ -191,19 +188,17 @@ class Claims:
                 "claim_no": claim_no,
                 "now": self._connections.now(),
             }
-            rows = await (await connection.execute(statement("claim_gated"), parameters)).fetchall()
+            rows = await connection.ask("claim_gated", parameters)
         jobs = [claimed(row, session) for row in rows]
         if len(jobs) < len(found):
             # Some were parked behind a job that may have left its gate while we held them: then nobody calls them.
             gates = texts({gate for _, gate in found} - {job.gate or "" for job in jobs})
-            await connection.execute(statement("ungate"), {"gates": gates, "now": self._connections.now()})
+            await connection.ask("ungate", {"gates": gates, "now": self._connections.now()})
         return jobs
 
     async def recover(self, connection: Connection, session: UUID, claim_no: int) -> list[Job]:
         """What a claim got whose answer was lost."""
-        rows = await (
-            await connection.execute(statement("recover_claim"), {"session": session, "claim_no": claim_no})
-        ).fetchall()
+        rows = await connection.ask("recover_claim", {"session": session, "claim_no": claim_no})
         return [claimed(row, session) for row in rows]
 
     def _common(self, pairs: list[Pair], wanted: Wanted) -> dict[str, Any]:

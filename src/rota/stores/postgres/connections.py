@@ -130,9 +130,7 @@ class Connections:
     async def connect(self, url: str | None = None) -> Connection:
         """A connection of one's own, outside the pool."""
         if url is not None:  # what stands before another address is not known: nothing may be kept there
-            connection = await PromptConnection.connect(
-                url, **(self._options() | {"prepare_threshold": None})
-            )
+            connection = await PromptConnection.connect(url, **self._options())
             self._made.add(connection)
             return connection
         connection = await PromptConnection.connect(self.url, **self._options())
@@ -141,6 +139,7 @@ class Connections:
 
     async def _configure(self, connection: Connection) -> None:
         self._made.add(connection)
+        connection.keeps_statements = self.direct
         if self.direct:
             # Beside a large backlog the server thinks that planning anew pays, and plans every exchange anew: that
             # took as long as a third of the exchange itself.
@@ -155,7 +154,7 @@ class Connections:
     def _options(self) -> dict[str, Any]:
         return {
             "autocommit": True,
-            "prepare_threshold": 2 if self.direct else None,
+            "prepare_threshold": None,  # what should stay prepared is asked by PromptConnection.ask()
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "rota",
             "cursor_factory": BinaryCursor,

@@ -191,10 +191,7 @@ class Enqueuer:
         text = encoding.as_json(jobs)
 
         async def call(connection: Connection, _: bool) -> list[Enqueued]:
-            cursor = await connection.execute(
-                statement("enqueue_keyed"), {"jobs": text, "now": self._connections.now()}
-            )
-            rows: list[tuple[int, UUID, str]] = await cursor.fetchall()
+            rows = await connection.ask("enqueue_keyed", {"jobs": text, "now": self._connections.now()})
             return [Enqueued(row[1], Stored(row[2])) for row in sorted(rows)]
 
         return await self._run(call, seconds=CALL_SECONDS if len(jobs) < COPY_FROM else BULK_SECONDS)

@@ -60,6 +60,9 @@ class PromptConnection(psycopg.AsyncConnection[TupleRow]):
     silent never does, and by then a heartbeat's lease is past.
     """
 
+    keeps_statements = False
+    """Whether it is the server itself that answers, so that statements may stay prepared there. psycopg prepares
+    none by itself: after a ROLLBACK it would throw away all, ours included."""
     _rota_encoding: str | None = None
     _rota_prepared: set[bytes]
     _rota_reader: Reader
@@ -85,7 +88,7 @@ class PromptConnection(psycopg.AsyncConnection[TupleRow]):
         return self._rota_reader.load_rows(0, result.ntuples, tuple)
 
     def _sending(self, known: Form, values: Sequence[bytes | None]) -> PQGen[list[PGresult]]:
-        if self.prepare_threshold is None:  # a pooler: the next statement may meet another server process
+        if not self.keeps_statements:  # a pooler: the next statement may meet another server process
             self.pgconn.send_query_params(known.text, values, result_format=Format.BINARY)
             results: list[PGresult] = yield from execute(self.pgconn)
             return results

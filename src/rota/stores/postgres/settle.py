@@ -17,8 +17,7 @@ from rota.stores.contract import Answer, Settled, Wanted
 from rota.stores.postgres.claim import Claims
 from rota.stores.postgres.faults import missing_day
 from rota.stores.postgres.keyring import WAITING, Keyring
-from rota.stores.postgres.rows import integers, uuids
-from rota.stores.postgres.sqlfiles import statement
+from rota.stores.postgres.rows import integers, texts, uuids
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
@@ -320,7 +319,7 @@ class Settler:
             }
         )
         if gates:
-            await connection.execute(statement("ungate"), {"gates": gates, "now": self._connections.now()})
+            await connection.ask("ungate", {"gates": texts(gates), "now": self._connections.now()})
             self._hint(transitions[place].job for place in places if transitions[place].job.gate)
 
     async def change(self, connection: Connection, transition: Transition) -> Settled:
