@@ -7,8 +7,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rota._core.failure import ErrorClass, Failure
+from rota._core.job import State
+from rota._core.outcome import Transition
 from rota._core.suspects import ParkedTask
-from rota.errors import UnknownTask
+from rota.errors import StoreError, UnknownTask
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.worker.execution import Run
 from rota.worker.lanes import Lane
@@ -63,6 +66,8 @@ class Desk:
         self._unknown: set[str] = set()
         self._busy: set[Run] = set()
         """Ends that could not be written yet, because somebody's open transaction holds the job's unique key."""
+        self._alone = 0
+        """How many of the next round trips carry one end only, because one of these ends cannot be written."""
         self._waiting: list[asyncio.Future[None]] = []
         self._turn = 0
 
@@ -74,9 +79,13 @@ class Desk:
         if session is None or not session.trusted:
             return None
         batch = self.outbox
-        if len(batch) > BATCH:
-            self.outbox = batch[BATCH:]
-            batch = batch[:BATCH]
+        most = BATCH
+        if self._alone:
+            self._alone -= 1
+            most = 1
+        if len(batch) > most:
+            self.outbox = batch[most:]
+            batch = batch[:most]
         else:
             self.outbox = []
         lane = self._next_lane(settling=bool(batch)) if self.claiming else None
@@ -120,11 +129,22 @@ class Desk:
                 self.stirred.set()
         return True
 
-    def failed(self, order: Order) -> None:
-        """A round trip did not come back. Its settles are repeated: the fence makes that harmless."""
+    def failed(self, order: Order, error: BaseException) -> None:
+        """A round trip did not come back. Its settles are repeated: the fence makes that harmless.
+
+        An error that is not the store's own is one end's fault: they are repeated
+        one by one, and who fails alone ends dead instead. Else no end of this
+        worker would ever be written again.
+        """
         if order.lane is not None:
             order.lane.unanswered(order.asked)
         self.outbox[:0] = order.batch
+        if not order.batch or isinstance(error, StoreError) or not isinstance(error, Exception):
+            return
+        self._alone = max(self._alone, len(order.batch))
+        if len(order.batch) == 1:
+            self.outbox.append(self.outbox.pop(0))  # the others first, whatever becomes of it
+            _bury(order.batch[0], error)
 
     # What runs bring
 
@@ -240,3 +260,10 @@ class Desk:
             answer.id,
             answer.state,
         )
+
+
+def _bury(run: Run, error: Exception) -> None:
+    """Its own end cannot be written: let it end dead, with the reason."""
+    log.error("the end of job %s cannot be written (%r); it is dead now.", run.job.id, error, exc_info=error)
+    failure = Failure.because(ErrorClass.NON_RETRYABLE, f"its end could not be written: {error!r}")
+    run.transition = Transition(run.job, State.DEAD, "die", failure=failure)

@@ -49,8 +49,8 @@ class Exchanger(Service):
             if not transitions:
                 return (), await self.store.claim(wanted, session=order.session.id)
             return await self.store.exchange(transitions, wanted, session=order.session.id)
-        except BaseException:
-            self.desk.failed(order)
+        except BaseException as error:
+            self.desk.failed(order, error)
             raise
         finally:
             del self.desk.flights[self.name]
