@@ -214,6 +214,8 @@ def markdown(results: dict) -> str:
         if busy
         else ""
     )
+    earlier = against(runs)
+    runs.pop("before", None)  # it has a table of its own
     parts = [
         f"Measured {results['started']}, all in one run of {results.get('took_s', 0) / 60:.0f} minutes. {about} {noise}",
         "Cells are the median (lowest-highest) of the runs; no range means one run. Use the ratios: the absolute numbers "
@@ -227,9 +229,9 @@ def markdown(results: dict) -> str:
         "**The same as ratios** (latency: lower is better)",
         ratios(runs),
     ]
-    if rows := against(runs):
+    if earlier:
         head = ["measure", "now", "before", "now as a share (above 1 is better)", "within 5 %"]
-        parts += [f"**Against {results.get('before', 'an earlier landing')}**", table(head, rows)]
+        parts += [f"**Against {results.get('before', 'an earlier landing')}**", table(head, earlier)]
     for title, text in (
         ("**Crowded tables**", crowded(runs, results["sizes"])),
         ("**Urgent jobs while 5 queues x 3 priorities drain**", urgent(runs)),
