@@ -23,9 +23,9 @@ class Interrupted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    async def execute(self, query: Any, *given: Any, **options: Any) -> Any:
-        answer = await self._connection.execute(query, *given, **options)
-        if query == statement(self._verb):
+    async def ask(self, verb: str, values: Any) -> Any:
+        answer = await self._connection.ask(verb, values)
+        if verb == self._verb:
             await self._meanwhile()
         return answer
 
