@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,6 +22,7 @@ from rota.worker.stall import StallDetector
 if TYPE_CHECKING:
     from rota.worker.supervisor.shown import Shown
 
+KNOWN = 10
 STRAYS_EVERY = 3
 """Every so many beats the store is asked for jobs that are ours and that we do not know."""
 
@@ -65,8 +67,8 @@ class Beats(Service):
     ) -> None:
         super().__init__()
         self.session: Session | None = None
-        self.begun: UUID | None = None
-        """The newest session that the store may know: a stop can come before its answer."""
+        self.begun: deque[UUID] = deque(maxlen=KNOWN)
+        """The newest sessions that may live in the store: the answer to an opening can be late, or lost."""
         self._shown = shown
         self._store, self._introduce, self._held = store, introduce, held
         self._tell, self._news = tell, news
@@ -92,7 +94,7 @@ class Beats(Service):
 
     async def _open(self) -> None:
         start = self._introduce()
-        self.begun = start.id
+        self.begun.append(start.id)
         sent = monotonic()
         async with _answered_within(self._every):
             await self._store.open_session(start, lease=self._lease)

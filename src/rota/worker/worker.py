@@ -211,10 +211,9 @@ class Worker:
         await self._heart.stop()
         await self.runner.isolation.close()
         self.runner.close()
-        session = self._beats.begun
-        if session is not None:
-            with suppress(StoreError, TimeoutError):  # its lease runs out by itself
-                async with asyncio.timeout(FLUSH):
+        with suppress(StoreError, TimeoutError):  # their leases run out by themselves
+            async with asyncio.timeout(FLUSH):
+                for session in self._beats.begun:
                     await self.host.store.end_session(session)
 
     # Small things
