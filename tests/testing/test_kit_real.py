@@ -63,6 +63,17 @@ async def test_a_job_of_a_rolled_back_transaction_never_was(fresh_database):
         assert [run.job.payload["to"] for run in await jobs.drain()] == ["bob@example.org"]
 
 
+async def test_a_drain_tells_of_what_the_worker_did_before_it_too(fresh_database):
+    with real(shop.app, fresh_database) as jobs:
+        handle = await shop.send_email.enqueue("ann@example.org")
+        await handle
+        first = await jobs.drain()
+        again = await jobs.drain()
+
+    assert [run.job.payload["to"] for run in first] == ["ann@example.org"]
+    assert list(again) == []
+
+
 async def test_a_worker_dies_and_the_next_one_takes_over(fresh_database):
     shop.bank.clear()
     with real(shop.app, fresh_database) as jobs:

@@ -57,6 +57,7 @@ class Kit:
         self.front = Front(store)
         self.slots, self.patience = slots, seconds(timeout, "timeout")
         self.ran: list[Ran] = []
+        self._told = 0
         """Every attempt that ended since the kit was opened."""
         self._clock = clock
         self._trap: CrashAt | None = None
@@ -79,18 +80,23 @@ class Kit:
         for later as well. With `raises`, what the first failed handler raised is
         raised here. `limit` is the most attempts that are allowed.
         """
-        before = len(self.ran)
+        before = self._untold()
         await self._release()
         while True:
             await self._work(before + limit)
             if not (retries or scheduled) or not await self._move_on(scheduled=scheduled):
                 break
         drained = Drained(self.ran[before:])
+        self._told = len(self.ran)
         if raises:
             drained.raise_failures()
         return drained
 
     drain_sync = Twin(drain)
+
+    def _untold(self) -> int:
+        """Where that begins which the next drain tells of."""
+        return len(self.ran)
 
     async def _work(self, most: int, ids: Sequence[UUID] = ()) -> None:
         """Let workers run what is due, one after the other as long as they crash."""
