@@ -186,6 +186,7 @@ def failures(results: dict) -> list[str]:
                 for r in runs
                 if "started_twice" in r
             ]
+    out += [f"- {note}" for note in dict.fromkeys(results.get("later", []))]
     if results["not_run"]:
         out.append(f"- not run, the time was up: {', '.join(dict.fromkeys(results['not_run']))}")
     return out
@@ -241,7 +242,7 @@ def markdown(results: dict) -> str:
         parts += [title, text] if text else []
     parts.append(REDIS_NOTE)
     if bad := failures(results):
-        parts += ["**Failed, cut or not run**", "\n".join(bad)]
+        parts += ["**Failed, cut, measured again or not run**", "\n".join(bad)]
     return "\n\n".join(parts) + "\n"
 
 

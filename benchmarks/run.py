@@ -9,6 +9,7 @@ python benchmarks/run.py --before v1.2.0 --peers rota    beside an earlier Rota,
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -46,9 +47,13 @@ def options(argv: list[str] | None = None) -> argparse.Namespace:
     )
     p.add_argument("--before", metavar="REF", help="measure Rota as it was at this commit, too")
     p.add_argument("--out", help="where to write, without ending: .json and .md are added")
+    p.add_argument(
+        "--into", metavar="JSON", help="replace what is measured now in the figures of an earlier run"
+    )
     p.add_argument("--minutes", type=float, help="start nothing new after so many (default 22, quick 4.5)")
     o = p.parse_args(argv)
     whole = not (o.peers or o.measures or o.quick or o.postgres or o.before)
+    o.out = o.into.removesuffix(".json") if o.into else o.out
     o.out = Path(o.out) if o.out else HERE / "results" / ("latest" if whole else "partial")
     o.peers = o.peers.split(",") if o.peers else list(CORE if o.quick else ALL)
     if o.before:
@@ -121,6 +126,16 @@ def take(measure, peer, sizes) -> dict:
     return result
 
 
+def merged(earlier: dict, now: dict) -> dict:
+    """An earlier run's figures with those of now in their places; the table says which were measured later."""
+    for peer, measured in now["runs"].items():
+        earlier["runs"].setdefault(peer, {}).update(measured)
+        earlier["peers"].setdefault(peer, now["peers"][peer])
+        names = ", ".join(measured)
+        earlier.setdefault("later", []).append(f"{peer} {names}: measured again at {now['started']}")
+    return earlier
+
+
 def brief(result: dict) -> str:
     show = {k: v for k, v in result.items() if k not in ("busy_before", "n")}
     return "  ".join(f"{k}={v:,.1f}" if isinstance(v, float) else f"{k}={v}" for k, v in show.items())
@@ -177,6 +192,8 @@ def main() -> int:
     finally:
         servers.stop()
     results["took_s"] = round(time.monotonic() - began)
+    if o.into:
+        results = merged(json.loads(Path(o.into).read_text()), results)
     text = write(results, o.out)
     print("\n" + text)
     print(f"Written: {o.out}.json, {o.out}.md")

@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     poll: Interval = 1.0
     """How often a worker with free slots asks for work."""
     idle_poll: Interval = 5.0
-    """How often it asks where wake-ups work and no job came for a minute."""
+    """How often it asks where wake-ups work and no job came for some seconds."""
     grace: Seconds = 25.0
     """How long running jobs may go on after a stop."""
     code_version: str | None = None

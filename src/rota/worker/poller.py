@@ -12,7 +12,7 @@ from rota.worker.listener import Listener
 from rota.worker.service import Service
 
 SOON = 0.25
-LATELY = 60.0
+LATELY = 3.0
 """Seconds after the last job during which a hint that was lost unnoticed may cost no more than `poll`."""
 
 
