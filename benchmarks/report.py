@@ -221,7 +221,12 @@ def markdown(results: dict) -> str:
         f"Measured {results['started']}, all in one run of {results.get('took_s', 0) / 60:.0f} minutes. {about} {noise}",
         "Cells are the median (lowest-highest) of the runs; no range means one run. Use the ratios: the absolute numbers "
         "belong to this machine."
-        + (" **Quick run with fewer jobs: the figures are rough.**" if results["quick"] else ""),
+        + (" **Quick run with fewer jobs: the figures are rough.**" if results["quick"] else "")
+        + (
+            " Some rows have readings of a later run as well; the file of figures names them."
+            if results.get("later")
+            else ""
+        ),
         "**Goals**",
         goal_table(goals(results)),
         "**All peers** (slots = handlers running at once; `raw` is no peer but the limit: the least SQL and Python that is "

@@ -47,9 +47,7 @@ def options(argv: list[str] | None = None) -> argparse.Namespace:
     )
     p.add_argument("--before", metavar="REF", help="measure Rota as it was at this commit, too")
     p.add_argument("--out", help="where to write, without ending: .json and .md are added")
-    p.add_argument(
-        "--into", metavar="JSON", help="replace what is measured now in the figures of an earlier run"
-    )
+    p.add_argument("--into", metavar="JSON", help="add what is measured now to the figures of an earlier run")
     p.add_argument("--minutes", type=float, help="start nothing new after so many (default 22, quick 4.5)")
     o = p.parse_args(argv)
     whole = not (o.peers or o.measures or o.quick or o.postgres or o.before)
@@ -127,9 +125,10 @@ def take(measure, peer, sizes) -> dict:
 
 
 def merged(earlier: dict, now: dict) -> dict:
-    """An earlier run's figures with those of now in their places; the table says which were measured later."""
+    """An earlier run's figures and those of now beside them: no reading is left out; the table says which came later."""
     for peer, measured in now["runs"].items():
-        earlier["runs"].setdefault(peer, {}).update(measured)
+        for name, readings in measured.items():
+            earlier["runs"].setdefault(peer, {}).setdefault(name, []).extend(readings)
         earlier["peers"].setdefault(peer, now["peers"][peer])
         names = ", ".join(measured)
         earlier.setdefault("later", []).append(f"{peer} {names}: measured again at {now['started']}")

@@ -111,7 +111,7 @@ class Kit:
                 "enqueue itself, or is it retried without a pause? A drain that needs more takes limit=."
             )
 
-    def _shift(self, check: Callable[[], None]) -> Shift:
+    def _shift(self, check: Callable[[], None], **watched: Any) -> Shift:
         return Shift(
             self.app,
             self.store,
@@ -120,7 +120,7 @@ class Kit:
             slots=self.slots,
             patience=self.patience,
             lost=self._lost,
-            trap=self._trap,
+            **({"trap": self._trap} | watched),
         )
 
     async def _move_on(self, *, scheduled: bool) -> bool:

@@ -281,18 +281,8 @@ class _TrialKit(Kit):
     recorder: Recorder
     scope: Scope
 
-    def _shift(self, check: Callable[[], None]) -> Shift:
-        return Shift(
-            self.app,
-            self.store,
-            hear=self.ran.append,
-            check=check,
-            slots=self.slots,
-            patience=self.patience,
-            lost=self._lost,
-            trap=self.recorder,
-            scope=self.scope,
-        )
+    def _shift(self, check: Callable[[], None], **watched: Any) -> Shift:
+        return super()._shift(check, **({"trap": self.recorder, "scope": self.scope} | watched))
 
 
 def _chosen(points: Sequence[Point], most: int) -> list[int]:
