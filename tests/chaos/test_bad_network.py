@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from build import a_job
 from chaos.orders import Order
 from rota.stores.contract import Hint, ResyncHint
 from rota.stores.postgres import PostgresStore, connections, listen
@@ -31,6 +32,35 @@ async def test_a_call_that_is_given_up_on_a_silent_connection_returns_soon_and_t
     await store.close()
 
     assert given_up < 2.0
+
+
+async def test_one_silence_costs_one_try_however_many_connections_have_fallen_silent(proxy, monkeypatch):
+    """Each of the pool's silent connections would otherwise cost the next caller a whole try."""
+    monkeypatch.setattr(connections.Connections.run, "__kwdefaults__", {"within": 4.0, "seconds": 1.0})
+    store = PostgresStore(proxy.url)
+    await asyncio.gather(*(store.now() for _ in range(8)))
+    with proxy.vanished():
+        pass
+    began = time.monotonic()
+    await store.now()
+    took = time.monotonic() - began
+    await store.close()
+
+    assert 1.0 <= took < 2.5, "a try, the time to let go, and a new connection"
+
+
+async def test_an_enqueue_that_the_network_swallowed_is_repeated_and_lands_once(proxy):
+    store = PostgresStore(proxy.url)
+    await store.now()
+    with proxy.vanished():
+        pass
+    job = a_job()
+    [stored] = await store.enqueue([job])
+    found = await store.get([job.id])
+    await store.close()
+
+    assert stored.created
+    assert [one.id for one in found] == [job.id]
 
 
 async def test_connections_that_fall_silent_while_they_are_made_stand_in_nobodys_way(proxy, monkeypatch):

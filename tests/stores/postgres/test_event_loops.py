@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import psycopg
+import pytest
 
 from build import a_job
 from rota.stores.postgres import PostgresStore
@@ -50,3 +53,23 @@ async def test_two_loops_use_one_store_at_the_same_time(fresh_database):
     [count] = await store.counts()
     await store.close()
     assert count.jobs == 150
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.003, 0.01])
+def test_a_script_that_fails_while_its_calls_are_under_way_ends(fresh_database, pause):
+    """psycopg's pool takes a cancellation for a failed connection: asyncio.run() would then wait for ever."""
+    script = (
+        "import asyncio\n"
+        "from rota.stores.postgres import PostgresStore\n"
+        "async def main():\n"
+        f"    store = PostgresStore({fresh_database!r})\n"
+        "    await store.now()\n"
+        "    calls = [asyncio.create_task(store.now()) for _ in range(8)]\n"
+        f"    await asyncio.sleep({pause})\n"
+        "    raise SystemExit(3)\n"
+        "asyncio.run(main())\n"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", script], timeout=20, check=False, capture_output=True)
+
+    assert ended.returncode == 3

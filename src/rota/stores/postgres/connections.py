@@ -21,11 +21,11 @@ import psycopg
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool
 
 from rota.errors import SchemaOutdated, StoreError
 from rota.stores.postgres.faults import bad_row, explained, missing_day, repeatable
 from rota.stores.postgres.migrate import LATEST
+from rota.stores.postgres.pool import EndingPool
 from rota.stores.postgres.prompt import PromptConnection
 from rota.stores.postgres.sqlfiles import statement
 
@@ -36,10 +36,11 @@ Connection: TypeAlias = PromptConnection
 T = TypeVar("T")
 
 CONNECT_SECONDS = 5
-CALL_SECONDS = 8.0
+CALL_SECONDS = 6.0
 """How long one try may take. Short enough that a network which swallowed it costs less than ten seconds."""
-REPEAT_SECONDS = 6.0
-"""How long a statement is repeated after connection faults before the caller hears of it."""
+REPEAT_SECONDS = 8.0
+"""How long a statement is repeated after connection faults before the caller hears of it. Longer than one try:
+what was swallowed by the network is asked once more, on another connection."""
 POOL_SIZE = 10
 WARM = 3
 KEEPALIVE = {
@@ -89,22 +90,24 @@ class Connections:
         """Whether we talk to the server itself, so that it may keep our statements prepared."""
         self.in_utc = False
         self._lock = asyncio.Lock()
-        self._pool: AsyncConnectionPool[Connection] | None = None
+        self._pool: EndingPool | None = None
         self._made: WeakSet[Connection] = WeakSet()
         self._warm: list[Connection] = []
         """Connections that were just used: the next call takes one without asking the pool."""
+        self._silence = 0.0
+        """When the newest call began that got no answer at all: who was last heard before it is not asked again."""
 
     def now(self) -> datetime | None:
         """The time that statements use in place of the server's; None (the server's own) but in tests."""
         return self._clock() if self._clock else None
 
-    async def pool(self) -> AsyncConnectionPool[Connection]:
+    async def pool(self) -> EndingPool:
         """The pool, opened at first use after one look at the server: reachable, schema right, pooler or not."""
         if self._pool is None:
             async with self._lock:
                 if self._pool is None:
                     await self._look()
-                    pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+                    pool = EndingPool(
                         self.url,
                         connection_class=PromptConnection,
                         min_size=0,
@@ -124,8 +127,24 @@ class Connections:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         pool = await self.pool()
-        async with pool.connection() as connection:
-            yield connection
+        connection = await self._take(pool)
+        try:
+            async with connection:
+                yield connection
+        finally:
+            await pool.putconn(connection)
+
+    async def _take(self, pool: EndingPool) -> Connection:
+        """A connection that was heard since the last silence: a network that swallowed one call swallowed them all.
+
+        Without this each of the pool's silent connections would cost the next caller a whole try.
+        """
+        while True:
+            connection = self._warm.pop() if self._warm else await pool.getconn()
+            if connection.heard >= self._silence:
+                return connection
+            connection.pgconn.finish()
+            await pool.putconn(connection)
 
     async def connect(self, url: str | None = None) -> Connection:
         """A connection of one's own, outside the pool."""
@@ -139,6 +158,7 @@ class Connections:
 
     async def _configure(self, connection: Connection) -> None:
         self._made.add(connection)
+        connection.heard = time.monotonic()
         connection.keeps_statements = self.direct
         if self.direct:
             # Beside a large backlog the server thinks that planning anew pays, and plans every exchange anew: that
@@ -213,10 +233,13 @@ class Connections:
             try:
                 async with asyncio.timeout(seconds):
                     pool = self._pool or await self.pool()
-                    connection = self._warm.pop() if self._warm else await pool.getconn()
+                    connection = await self._take(pool)
+                    asked = time.monotonic()
                     try:
                         answer = await call(connection, tries > 0)
                     except BaseException as error:
+                        if isinstance(error, asyncio.CancelledError) and connection.closed:
+                            self._silence = max(self._silence, asked)  # not even a cancellation was answered
                         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                             await connection.close()  # the primary has moved: the next connection finds it
                         # What happened to this one may have happened to all; the pool throws away what is broken.
@@ -224,6 +247,7 @@ class Connections:
                         for used in warm:
                             await pool.putconn(used)
                         raise
+                    connection.heard = time.monotonic()
                     if self._pool is pool and len(self._warm) < WARM:
                         self._warm.append(connection)
                     else:

@@ -63,6 +63,8 @@ class PromptConnection(psycopg.AsyncConnection[TupleRow]):
     keeps_statements = False
     """Whether it is the server itself that answers, so that statements may stay prepared there. psycopg prepares
     none by itself: after a ROLLBACK it would throw away all, ours included."""
+    heard = 0.0
+    """When it last answered a whole call, on this process's own clock."""
     _rota_encoding: str | None = None
     _rota_prepared: set[bytes]
     _rota_reader: Reader

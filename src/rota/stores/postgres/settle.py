@@ -15,6 +15,7 @@ from rota._core.job import Job, Scope, State
 from rota._core.outcome import Transition
 from rota.stores.contract import Answer, Settled, Wanted
 from rota.stores.postgres.claim import Claims
+from rota.stores.postgres.connections import REPEAT_SECONDS
 from rota.stores.postgres.faults import missing_day
 from rota.stores.postgres.keyring import WAITING, Keyring
 from rota.stores.postgres.rows import integers, texts, uuids
@@ -69,7 +70,7 @@ class Settler:
                 await self._retakes(connection, transitions, answers)
             return jobs
 
-        jobs = await self._connections.run(call, within=0.5 if wanted is not None else 6.0)
+        jobs = await self._connections.run(call, within=0.5 if wanted is not None else REPEAT_SECONDS)
         return [answers[place] for place in range(len(transitions))], jobs
 
     async def _round(
