@@ -87,7 +87,7 @@ class Arguments:
                 f"{self.task} got {len(args)} positional arguments and takes {len(self.positional)}. "
                 f"Its arguments are {self._takes}."
             )
-        fields = dict(zip(self.positional, args, strict=False))
+        fields = dict(zip(self.positional, args))  # noqa: B905 - the word alone takes as long as the rest
         if kwargs:
             twice = fields.keys() & kwargs.keys()
             if twice:

@@ -1,10 +1,9 @@
-"""New jobs as the JSON that enqueue.sql and rota.enqueue_jobs() read, and as lines for COPY."""
+"""New jobs as the JSON that enqueue.sql and rota.enqueue_jobs() read, and as the values of enqueue_one.sql."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnDuplicate, Scope
 from rota.stores.postgres.rows import texts
@@ -101,48 +100,3 @@ def as_values(job: NewJob) -> dict[str, object]:
         "headers": job.headers_json,
         "state": "held" if job.held else "pending",
     }
-
-
-def copy_lines(jobs: Sequence[NewJob], now: datetime) -> str:
-    """The jobs as COPY text, in the column order of copy.sql. `now` is the store's time.
-
-    The jobs of one call mostly differ in id and payload only, so the rest of
-    the line is written once and used again while it stays the same.
-    """
-    lines = []
-    same: tuple[object, ...] | None = None
-    task = head = tail = ""
-    for job in jobs:
-        rest = job[3:]
-        if rest != same or job.task != task:
-            same, task = rest, job.task
-            head, tail = f"\t{_escape(task)}\t", _tail(job, now)
-        payload = job.payload_json
-        if "\\" in payload or "\n" in payload or "\t" in payload or "\r" in payload:
-            payload = _escape(payload)
-        lines.append(f"{job.id.int:032x}{head}{payload}{tail}")
-    return "".join(lines)
-
-
-def _tail(job: NewJob, now: datetime) -> str:
-    """Everything of a line after the payload."""
-    stamp = run_at = now.isoformat()
-    if job.run_at is not None:
-        run_at = job.run_at.isoformat()
-    elif job.delay:
-        run_at = (now + timedelta(seconds=job.delay)).isoformat()
-    cells = (
-        job.queue, str(job.priority), str(job.max_attempts), run_at, stamp, stamp,
-        None if job.deadline_in is None else (now + timedelta(seconds=job.deadline_in)).isoformat(),
-        None if job.timeout is None else str(job.timeout),
-        job.tenant, job.subject, job.external_id, job.gate, job.correlation_id,
-        None if job.parent_id is None else str(job.parent_id), texts(job.tags) if job.tags else None,
-        job.created_by, job.category, job.payload_version, job.headers_json, "held" if job.held else "pending",
-    )  # fmt: skip
-    return "\t" + "\t".join("\\N" if cell is None else _escape(cell) for cell in cells) + "\n"
-
-
-def _escape(text: str) -> str:
-    if "\\" not in text and "\t" not in text and "\n" not in text and "\r" not in text:
-        return text
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")

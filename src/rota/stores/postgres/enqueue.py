@@ -17,7 +17,7 @@ import psycopg
 from rota._core.job import NewJob
 from rota.errors import EnqueueError, PayloadInvalid, StoreError
 from rota.stores.contract import Enqueued, Stored
-from rota.stores.postgres import encoding
+from rota.stores.postgres import binary, encoding
 from rota.stores.postgres.connections import CALL_SECONDS
 from rota.stores.postgres.rows import uuids
 from rota.stores.postgres.sqlfiles import statement
@@ -167,9 +167,11 @@ class Enqueuer:
                 else:
                     now = self._connections.now() or await _server_time(connection)
                     async with connection.cursor().copy(statement("copy")) as copy:
+                        await copy.write(binary.HEADER)
                         while chunk := list(islice(source, COPY_CHUNK)):
                             made.extend(chunk)
-                            await copy.write(encoding.copy_lines(chunk, now))
+                            await copy.write(binary.copy_rows(chunk, now, connection.info.encoding))
+                        await copy.write(binary.TRAILER)
                 await _hint(connection, spots=_spots(made))
 
         try:
