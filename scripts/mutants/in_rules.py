@@ -12,6 +12,22 @@ SCHEDULES = "conformance/test_schedules.py"
 
 RULES = (
     Mutant(
+        name="any living worker is said to be able to run a job",
+        file="_core/explain.py",
+        old="if any(worker.serves(job) for worker in workers):",
+        new="if any(workers):",
+        where="core/test_explain.py",
+        by="test_a_queue_that_no_lane_serves_is_named",
+    ),
+    Mutant(
+        name="payloads that nobody could try are taken to be fine",
+        file="_core/deploy.py",
+        old="elif not group.sample:",
+        new="elif False:",
+        where="core/test_deploy_rules.py",
+        by="test_payloads_that_could_not_be_tried_are_unknown_and_not_fine",
+    ),
+    Mutant(
         name="one attempt more than allowed",
         file="_core/retry.py",
         old="return attempt < max_attempts",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import in_account
+import in_payloads
 import in_postgres
 import in_rules
 import in_worker
 
-ALL = (*in_rules.MUTANTS, *in_postgres.MUTANTS, *in_worker.MUTANTS)
+ALL = (*in_rules.MUTANTS, *in_postgres.MUTANTS, *in_account.MUTANTS, *in_payloads.MUTANTS, *in_worker.MUTANTS)

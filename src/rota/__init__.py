@@ -3,9 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rota._core.categories import Category
     from rota._core.failure import ErrorClass
     from rota._core.job import Job, State
+    from rota._core.payload_rules import PayloadRules
+    from rota._core.payload_validator import PayloadValidator
     from rota._core.process import Process
+    from rota._core.queue import Queue
     from rota._core.retry import Retry
     from rota.app import Rota
     from rota.current import context, current_job
@@ -20,12 +24,16 @@ if TYPE_CHECKING:
         NotUnique,
         PayloadInvalid,
         PayloadTooLarge,
+        QueueFull,
+        RequiredMissing,
         ResultTimeout,
         RetryAfter,
         RotaError,
         SchemaOutdated,
+        SensitiveContent,
         Snooze,
         StoreUnavailable,
+        UnknownCategory,
         UnknownTask,
     )
     from rota.handle import Handle
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cancel",
+    "Category",
     "ConfigError",
     "Die",
     "ErrorClass",
@@ -46,19 +55,26 @@ __all__ = [
     "KeyConflict",
     "NotUnique",
     "PayloadInvalid",
+    "PayloadRules",
     "PayloadTooLarge",
+    "PayloadValidator",
     "Process",
+    "Queue",
+    "QueueFull",
+    "RequiredMissing",
     "ResultTimeout",
     "Retry",
     "RetryAfter",
     "Rota",
     "RotaError",
     "SchemaOutdated",
+    "SensitiveContent",
     "Snooze",
     "State",
     "StoreUnavailable",
     "Task",
     "Unique",
+    "UnknownCategory",
     "UnknownTask",
     "context",
     "current_job",
@@ -66,10 +82,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Category": "rota._core.categories",
     "ErrorClass": "rota._core.failure",
     "Handle": "rota.handle",
     "Job": "rota._core.job",
+    "PayloadRules": "rota._core.payload_rules",
+    "PayloadValidator": "rota._core.payload_validator",
     "Process": "rota._core.process",
+    "Queue": "rota._core.queue",
     "Retry": "rota._core.retry",
     "Rota": "rota.app",
     "State": "rota._core.job",

@@ -10,14 +10,18 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar, overload
 from uuid import UUID
 
+from rota._core.categories import Categories, Category
+from rota._core.functions import is_async
 from rota._core.ids import parse_id
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, Job
+from rota._core.payload_rules import PayloadRules, rules_from
 from rota.current import RunningJob
 from rota.errors import UnknownTask
 from rota.handle import Handle
 from rota.portal import Twin, running_portal
+from rota.pressure import pressure_of
 from rota.resource import Resource
-from rota.task import AsyncTask, SyncTask, Task, is_async, refuse_twin
+from rota.task import AsyncTask, SyncTask, Task, refuse_twin
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from rota._core.alert import Alert
     from rota._core.durations import Duration
     from rota._core.process import Process
+    from rota._core.queue import Queue
     from rota._core.retry import Retry
     from rota.config import Settings
     from rota.options import Options, Rule, Unique
@@ -73,6 +78,8 @@ class Rota:
         settings: Settings | None = None,
         store: Store | None = None,
         code_version: str | None = None,
+        rules: Literal["strict", "warn", "off"] | PayloadRules = "warn",
+        queues: Iterable[Queue] = (),
     ) -> None:
         self._url = url
         self._settings = settings
@@ -85,6 +92,13 @@ class Rota:
         """In the order in which workers open them."""
         self.middleware = MiddlewareList()
         self.code_version = code_version
+        self.rules = rules_from(rules)
+        """What every job must carry, and must not."""
+        self.categories = Categories()
+        self.queues = {queue.name: queue for queue in queues}
+        """What is expected of some of its queues."""
+        self.pressure = pressure_of(self.queues.values(), lambda: self.store)
+        """Their limits, if any has one."""
         self.alerts: list[Callable[[Alert], Any]] = []
         """What is called when something needs a person, such as a task that is parked."""
 
@@ -195,6 +209,14 @@ class Rota:
         return Scheduling(
             lambda fn: self._register(fn, {}, caller.f_locals), self._add_schedule, given, place
         )
+
+    def category(self, name: str, purpose: str = "", *, refs: Iterable[str | Iterable[str]] = ()) -> Category:
+        """Make a category of your own known: `app.category("billing", refs=["invoice_id"])`.
+
+        Where the rules ask for references, its jobs carry these; of a tuple of
+        names one is enough.
+        """
+        return self.categories.add(name, purpose, refs)
 
     def _add_schedule(self, schedule: Schedule) -> None:
         from rota.schedule import refuse_twin

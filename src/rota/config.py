@@ -110,6 +110,8 @@ class Settings(BaseSettings):
     payload_limit: Bytes = LIMIT_BYTES
     result_limit: Bytes = LIMIT_BYTES
     log_format: Literal["auto", "text", "json"] = "auto"
+    log_location: str | None = None
+    """Where workers put the whole logs of jobs: `file:///var/log/rota`. The newest lines are in the store anyway."""
     schedules: bool = True
     """Whether workers turn the ticks of schedules into jobs."""
     maintenance: Annotated[tuple[str, ...], NoDecode] = ()

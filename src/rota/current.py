@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -145,6 +147,11 @@ class RunningJob:
         """The time for which its schedule made this job. Work by it, not by the clock, and a backfill is right."""
         return self.job.tick
 
+    @property
+    def log(self) -> JobLog:
+        """The log of this job: `current_job().log.info("fetched %d rows", n)`. `rota jobs logs` shows it."""
+        return JobLog(self)
+
     def stop_if_cancelled(self) -> None:
         """End this attempt as cancelled if somebody asked for that; for handlers that run in threads."""
         if self.cancel_requested:
@@ -154,7 +161,50 @@ class RunningJob:
         return f"<RunningJob {self.task} {self.id} attempt {self.attempt} of {self.max_attempts}>"
 
 
+class JobLog:
+    """Says something of a job: to its own log, whatever logging is set to, and to the logger `rota.job`."""
+
+    __slots__ = ("_job",)
+
+    def __init__(self, job: RunningJob) -> None:
+        self._job = job
+
+    def log(self, level: int, message: object, *args: object) -> None:
+        """Say it at a level of `logging`; `args` are put into the message as `logging` does."""
+        text = str(message) % args if args else str(message)
+        keep = keeper.get()
+        if keep is not None:
+            keep(self._job, level, text)
+        own.log(level, "%s", text, stacklevel=3)
+
+    def debug(self, message: object, *args: object) -> None:
+        self.log(logging.DEBUG, message, *args)
+
+    def info(self, message: object, *args: object) -> None:
+        self.log(logging.INFO, message, *args)
+
+    def warning(self, message: object, *args: object) -> None:
+        self.log(logging.WARNING, message, *args)
+
+    def error(self, message: object, *args: object) -> None:
+        self.log(logging.ERROR, message, *args)
+
+    def exception(self, message: object, *args: object) -> None:
+        """An error, with the stack of the exception that is being handled."""
+        text = str(message) % args if args else str(message)
+        self.log(logging.ERROR, f"{text}\n{traceback.format_exc().rstrip()}")
+
+    __call__ = info
+
+
+own = logging.getLogger("rota.job")
+"""What jobs say by `current_job().log`; it is not captured a second time."""
+
 running: ContextVar[RunningJob | None] = ContextVar("rota_running_job", default=None)
+keeper: ContextVar[Callable[[RunningJob, int, str], None] | None] = ContextVar(
+    "rota_log_keeper", default=None
+)
+"""Who keeps the lines of jobs that run here. The worker says so, for all that it runs."""
 
 
 def current_job() -> RunningJob:

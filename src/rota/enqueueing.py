@@ -125,7 +125,8 @@ class Verbs(Generic[P, R]):
         A row is a tuple or a mapping of arguments; for a task with one parameter
         it may be the bare value. One wrong row, and none is stored.
         """
-        stream = getattr(self._task.home.store, "enqueue_stream", None)
+        home = self._task.home
+        stream = None if home.pressure else getattr(home.store, "enqueue_stream", None)
         if stream is not None and "tx" not in self._said and not self._task.keyed(self._said):
             return BulkResult(await stream(self._task.prepare_many(rows, self._said)), self._handle, {})
         jobs: list[NewJob] = []
@@ -153,8 +154,10 @@ class Verbs(Generic[P, R]):
     enqueue_many_sync = Twin(enqueue_many, here=lambda verbs, _: verbs.on_this_thread)
 
     async def _put(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        store = self._task.home.store
+        store, pressure = self._task.home.store, self._task.home.pressure
         tx = self._said.get("tx")
+        if pressure is not None:
+            await pressure.admit(jobs, may_wait=tx is None)
         if tx is None:
             return await store.enqueue(jobs)
         within = getattr(store, "enqueue_within", None)

@@ -13,13 +13,20 @@
     │   ├── UnknownTask           nobody registered a task of that name
     │   ├── PayloadInvalid        the arguments do not fit the task, or are not storable JSON
     │   ├── PayloadTooLarge       more JSON than the limit
+    │   ├── RequiredMissing       the app's rules ask for something that the job does not carry
+    │   ├── SensitiveContent      the payload holds what only belongs behind a reference
+    │   ├── UnknownCategory       nobody registered a category of that name
     │   ├── KeyConflict           the idempotency key belongs to a job with other arguments
     │   ├── NotUnique             a job with this unique key exists, and the policy is reject
+    │   ├── QueueFull             too many jobs wait in the queue already
     │   └── TransactionUnusable   what was given as tx= cannot carry a job
     ├── JobError                  about one stored job
     │   ├── JobNotFound
     │   ├── JobChanged            somebody else changed it first
     │   ├── MoveRefused           its state does not allow that
+    │   ├── GroupNotFound         no dead job has that fingerprint
+    │   ├── OperationNotFound
+    │   ├── OperationOver         a bulk operation that cannot be stopped or resumed any more
     │   ├── JobDead               awaited, and it died
     │   ├── JobCancelled          awaited, and it was cancelled
     │   └── ResultTimeout         awaited, and not finished in time
@@ -132,6 +139,37 @@ class PayloadTooLarge(PayloadInvalid):
     """More JSON than the limit."""
 
 
+class RequiredMissing(PayloadInvalid):
+    """The app's rules ask for something that the job does not carry, or carries in a wrong form."""
+
+    def __init__(self, message: str, *, fields: Collection[str] = ()) -> None:
+        self.fields = tuple(fields)
+        """The names of what is missing or wrong: `tenant_id`, `connection_id`, …"""
+        super().__init__(message)
+
+
+class SensitiveContent(PayloadInvalid):
+    """The payload holds a secret or content, where the app's rules allow references only."""
+
+    def __init__(self, message: str, *, paths: Collection[str] = ()) -> None:
+        self.paths = tuple(paths)
+        """Where: `user.password`, `rows[3].note`."""
+        super().__init__(message)
+
+
+class UnknownCategory(EnqueueError, LookupError):
+    """A task or a job names a category that nobody has registered."""
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        self.name = name
+        close = get_close_matches(str(name), known, n=1)
+        super().__init__(
+            f"there is no category {name!r}"
+            + (f"; did you mean {close[0]!r}?" if close else f". Known are {', '.join(known)}.")
+            + f" One of your own is made with app.category({name!r})."
+        )
+
+
 class KeyConflict(EnqueueError):
     """The idempotency key belongs to a job with other arguments."""
 
@@ -151,6 +189,28 @@ class NotUnique(EnqueueError):
         super().__init__(
             f"a job with the unique key {key!r} exists already: {job_id}. "
             "Wait for it, or choose another policy (keep, replace, reschedule, merge)."
+        )
+
+
+class QueueFull(EnqueueError):
+    """Too many jobs wait in the queue already. Nothing was stored."""
+
+    def __init__(
+        self, queue: str, tenant: str | None, waiting: int, limit: int, *, jobs: int = 1, waited: float = 0.0
+    ) -> None:
+        self.queue, self.tenant, self.waiting, self.limit = queue, tenant, waiting, limit
+        whose = "" if tenant is None else f" for tenant {tenant!r}"
+        option = "max_pending" if tenant is None else "max_pending_per_tenant"
+        what = (
+            f"about {waiting:,} jobs wait in it"
+            if jobs == 1
+            else f"about {waiting:,} jobs wait, and {jobs:,} came"
+        )
+        instead = "Enqueue fewer at once" if jobs > limit else "Enqueue it later, start more workers"
+        super().__init__(
+            f"queue {queue!r} is full{whose}: {what}; {limit:,} may wait ({option})."
+            + (f" It was still full after {waited:g} s." if waited else "")
+            + f" Nothing was stored. {instead}, or raise {option}."
         )
 
 
@@ -186,6 +246,33 @@ class MoveRefused(JobError):
     def __init__(self, job_id: object, state: str, verb: str, hint: str) -> None:
         self.state, self.verb = state, verb
         super().__init__(f"cannot {verb} job {job_id}: it is {state}. {hint}")
+
+
+class GroupNotFound(JobError, LookupError):
+    """No dead job has this fingerprint."""
+
+    def __init__(self, fingerprint: str, known: Collection[str]) -> None:
+        close = get_close_matches(fingerprint, known, n=1)
+        super().__init__(
+            f"no dead job belongs to the group {fingerprint!r}"
+            + (f"; did you mean {close[0]!r}?" if close else ".")
+            + " `rota failures list` shows the groups."
+        )
+
+
+class OperationNotFound(JobError, LookupError):
+    """No bulk operation has this id."""
+
+    def __init__(self, operation_id: object) -> None:
+        super().__init__(f"no operation has the id {operation_id}. `rota dlq operations list` shows them.")
+
+
+class OperationOver(JobError):
+    """The operation is not in a state to be stopped or resumed."""
+
+    def __init__(self, operation_id: object, state: str) -> None:
+        hint = "Begin a new one for what is left." if state == "finished" else "It does nothing now."
+        super().__init__(f"operation {operation_id} is {state} already. {hint}")
 
 
 class JobDead(JobError):

@@ -21,7 +21,11 @@ from rota.stores.contract import Answer, Store
 from rota.watcher import ended
 
 if TYPE_CHECKING:
+    from rota._core.categories import Categories
+    from rota._core.explanation import Explanation
+    from rota._core.payload_rules import PayloadRules
     from rota.config import Settings
+    from rota.pressure import Pressure
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -37,6 +41,15 @@ class Home(Protocol):
 
     @property
     def settings(self) -> Settings: ...
+
+    @property
+    def rules(self) -> PayloadRules: ...
+
+    @property
+    def categories(self) -> Categories: ...
+
+    @property
+    def pressure(self) -> Pressure | None: ...
 
 
 class Handle(Generic[R_co]):
@@ -119,10 +132,17 @@ class Handle(Generic[R_co]):
                 return True
         raise JobChanged(self.id, await self.status())
 
+    async def explain(self) -> Explanation:
+        """Why the job is not running, or that it is, in words, and what would unblock it: `print(...)` it."""
+        from rota.explaining import explained
+
+        return await explained(self._home.store, self.id)
+
     result_sync = Twin(result)
     refresh_sync = Twin(refresh)
     status_sync = Twin(status)
     cancel_sync = Twin(cancel)
+    explain_sync = Twin(explain)
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}{'' if self.created else ' (duplicate)'}>"

@@ -88,7 +88,7 @@ class Schedule:
         except ScheduleError as error:
             raise ScheduleError(f"the setting maintenance cannot be used: {error}") from None
         try:
-            job = self.task.prepare(self._args, self._kwargs, self._said)
+            job = self.task.prepare(self._args, self._kwargs, self._said, by_schedule=True)
         except PayloadInvalid as error:
             raise PayloadInvalid(f"schedule {self.name!r} at {self.place} cannot tick: {error}") from error
         windows = (*self._given.windows, *(text for text in maintenance if text not in self._given.windows))

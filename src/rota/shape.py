@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NotRequired, Required
 
@@ -19,6 +20,7 @@ from pydantic_core import PydanticSerializationError, SchemaSerializer, SchemaVa
 from pydantic_core.core_schema import CoreConfig
 from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
+from rota._core.redaction import redacted, redacted_text
 from rota.errors import PayloadInvalid, TaskError
 
 _CONFIG = ConfigDict(extra="forbid", populate_by_name=True, val_json_bytes="base64")
@@ -33,6 +35,7 @@ class Arguments:
 
     def __init__(self, task: str, fn: Callable[..., Any], hints: Mapping[str, Any]) -> None:
         self.task = task
+        self._hints = {name: hint for name, hint in hints.items() if name != "return"}
         signature = inspect.signature(fn)
         parameters = signature.parameters.values()
         self.named = {p.name: p for p in parameters if p.kind is not p.VAR_KEYWORD}
@@ -142,6 +145,10 @@ class Arguments:
         args = tuple(full[name] for name in self.positional)
         return args, {name: value for name, value in {**full, **valid}.items() if name not in self.positional}
 
+    def names(self) -> set[str]:
+        """Every name in a payload that its types give away, at any depth."""
+        return {*self.named, *(name for hint in self._hints.values() for name in names_in(hint))}
+
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the payload."""
         return self._adapter.json_schema()
@@ -167,7 +174,7 @@ class Arguments:
             return f"it has no argument {name!r}" + (f" (did you mean {close[0]!r}?)" if close else "")
         if not where:
             return f"{message}, got {_clipped(got)}"
-        return f"argument {name!r}: {message}, got {_clipped(got)}"
+        return f"argument {name!r}: {message}, got {_clipped(got, where)}"
 
     def _unwritable(self, valid: dict[str, Any], error: PydanticSerializationError) -> str:
         for name, value in valid.items():
@@ -233,6 +240,21 @@ def hints_of(task: str, fn: Callable[..., Any], locals_: Mapping[str, Any] | Non
         ) from error
 
 
+def names_in(hint: Any, seen: frozenset[Any] = frozenset()) -> Iterator[str]:
+    """The names of all fields of a type, and of the types in it: models, dataclasses, typed dictionaries."""
+    for inner in typing.get_args(hint):
+        yield from names_in(inner, seen)
+    if not isinstance(hint, type) or hint in seen:
+        return
+    fields: Mapping[str, Any] = getattr(hint, "model_fields", None) or {}
+    if not fields:
+        with suppress(NameError):  # of a type that is there for checkers only
+            fields = getattr(hint, "__annotations__", {})
+    for name, field in fields.items():
+        yield getattr(field, "serialization_alias", None) or getattr(field, "alias", None) or name
+        yield from names_in(getattr(field, "annotation", field), seen | {hint})
+
+
 def not_a_number(value: Any, path: str = "") -> str | None:
     """Where in a value a NaN or an infinity hides."""
     if isinstance(value, float):
@@ -275,8 +297,10 @@ def _path(where: tuple[int | str, ...]) -> str:
     return text
 
 
-def _clipped(value: object) -> str:
-    shown = repr(value)
+def _clipped(value: object, where: tuple[int | str, ...] = ()) -> str:
+    """A value as an error may quote it: short, and without secrets."""
+    name = next((part for part in reversed(where) if isinstance(part, str)), "")
+    shown = redacted_text(repr(redacted(value, name=name)))
     return shown if len(shown) <= _SHOWN_VALUE else shown[: _SHOWN_VALUE - 1] + "…"
 
 

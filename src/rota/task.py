@@ -15,10 +15,12 @@ from uuid_utils.compat import uuid7
 
 from rota import options
 from rota._core.durations import Duration, seconds
+from rota._core.functions import checked_parameters, place_of
 from rota._core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, Job, NewJob
-from rota._core.payload import plain, problem
+from rota._core.payload import PayloadWarning, plain, problem
 from rota._core.priority import checked
 from rota._core.process import Process, executor_of
+from rota._core.redaction import redacted_text
 from rota._core.retry import Retry
 from rota._core.rules import KeyRule, TaskRules
 from rota._core.task_spec import TaskSpec
@@ -29,16 +31,13 @@ from rota.handle import Home
 from rota.options import Rule, Unique
 
 if TYPE_CHECKING:
+    from rota.payload_guard import Guard
     from rota.shape import Arguments, Result
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NOBODY = UUID(int=0)
-
-
-class PayloadWarning(UserWarning):
-    """A payload that is stored, but larger than is good for a queue."""
 
 
 class Task(Verbs[P, R]):
@@ -68,18 +67,18 @@ class Task(Verbs[P, R]):
         super().__init__(self, {})
         self.name = _task_name(fn, name)
         self.fn, self.home = fn, home
-        self.place = _place(fn)
+        self.place = place_of(fn)
         """Where it is defined: file and line."""
         self.queue = options.name("queue", queue)
         self.priority = checked(priority)
         self.retry = Retry(attempts=retry) if isinstance(retry, int) else retry or Retry()
         self.timeout = None if timeout is None else seconds(timeout, "timeout")
         self.payload_version = options.name("payload_version", payload_version)
-        self.category = None if category is None else options.name("category", category)
+        self.category = None if category is None else home.categories[category].name
         self.tags = options.tags(tags)
         self.executor, self.process = executor_of(self.name, fn, executor, is_async=self.is_async)
         self._names = names
-        self._parameters = _checked_parameters(self.name, fn)
+        self._parameters = checked_parameters(self.name, fn)
         self._key_by, self._serial_by = key, serial
         self._unique = unique if isinstance(unique, Unique) or unique is None else Unique(unique)
         by = {"key": key, "unique": None if self._unique is None else self._unique.key, "serial": serial}
@@ -95,37 +94,58 @@ class Task(Verbs[P, R]):
     # What an enqueue needs
 
     def prepare(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], said: Mapping[str, Any] | None = None
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        said: Mapping[str, Any] | None = None,
+        *,
+        by_schedule: bool = False,
     ) -> NewJob:
         """Check a call and make the job that stands for it. Nothing is stored.
 
         `said` are the terms of `using()`. What surrounds the call (the running
         job, `context()`) is handed on.
         """
-        return self._job(self._shape.bind(args, kwargs), said or {}, self._tail(said or {}))
+        said, shape = said or {}, self._shape
+        tail, valid = self._tail(said), shape.checked(shape.bind(args, kwargs))
+        job = NewJob(uuid7(), self.name, self._storable(shape.written(valid)), *tail)
+        return self._passed(job, valid, said, by_schedule=by_schedule) if self._looked_at else job
 
     def prepare_many(self, rows: Iterable[Any], said: Mapping[str, Any]) -> Iterator[NewJob]:
         """One job a row; a row is a tuple or a mapping of arguments, or the value for a task with one parameter."""
-        tail, shape, name = self._tail(said), self._shape, self.name
+        tail, shape, name, looked_at = self._tail(said), self._shape, self.name, self._looked_at
         for number, row in enumerate(rows):
             try:
                 valid = shape.checked(self._fields(row))
                 # The same as NewJob(...), at a third of its price: bulk is mostly this line.
                 job = tuple.__new__(NewJob, (uuid7(), name, self._storable(shape.written(valid)), *tail))
-                yield self._ruled(job, valid, said) if self._rules else job
+                yield self._passed(job, valid, said) if looked_at else job
             except PayloadInvalid as error:
-                raise type(error)(f"row {number}: {error} Nothing was stored.") from error
+                of_row = type(error)(f"row {number}: {error} Nothing was stored.")
+                of_row.__dict__.update(error.__dict__)
+                raise of_row from error
 
     def keyed(self, said: Mapping[str, Any]) -> bool:
         """Whether jobs made so have a key, by `using()` or by the decorator."""
-        return bool({"key", "unique"} & self._rules.keys() or {"key", "unique_key"} & said.keys())
+        ruled = self.home.rules.key or {"key", "unique"} & self._rules.keys()
+        return bool(ruled or {"key", "unique_key"} & said.keys())
 
-    def _job(self, fields: Mapping[str, Any], said: Mapping[str, Any], tail: tuple[Any, ...]) -> NewJob:
-        shape = self._shape
-        valid = shape.checked(fields)
-        text = self._storable(shape.written(valid))
-        job = NewJob(uuid7(), self.name, text, *tail)
-        return self._ruled(job, valid, said) if self._rules else job
+    @functools.cached_property
+    def _guard(self) -> Guard | None:
+        from rota.payload_guard import guard_of
+
+        return guard_of(self.name, self.home.rules, self.home.categories, self._shape.names)
+
+    @functools.cached_property
+    def _looked_at(self) -> bool:
+        """Whether a job needs more than its arguments: keys from the decorator, or a look by the app's rules."""
+        return bool(self._rules) or self._guard is not None
+
+    def _passed(
+        self, job: NewJob, valid: dict[str, Any], said: Mapping[str, Any], *, by_schedule: bool = False
+    ) -> NewJob:
+        ruled = self._ruled(job, valid, said) if self._rules else job
+        return ruled if self._guard is None else self._guard.passed(ruled, by_schedule=by_schedule)
 
     def _fields(self, row: Any) -> Mapping[str, Any]:
         shape = self._shape
@@ -139,8 +159,8 @@ class Task(Verbs[P, R]):
         if isinstance(row, Sequence) and not isinstance(row, (str, bytes)):
             return shape.bind(tuple(row), {})
         raise PayloadInvalid(
-            f"{self.name} takes {len(self._parameters)} arguments and got the single value {row!r:.60}. "
-            "Give a tuple or a mapping of arguments."
+            f"{self.name} takes {len(self._parameters)} arguments and got the single value "
+            f"{redacted_text(repr(row)):.60}. Give a tuple or a mapping of arguments."
         )
 
     def _tail(self, said: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -163,6 +183,8 @@ class Task(Verbs[P, R]):
             **said,
         }
         values.pop("tx", None)
+        if "category" in said:
+            values["category"] = self.home.categories[said["category"]].name
         serial = values.pop("serial", None)
         if serial is not None:
             values["gate"] = _gate(values["tenant"], serial)
@@ -285,7 +307,8 @@ class Task(Verbs[P, R]):
             found |= {
                 name: value for name, value in self._unique.terms("any").items() if name != "unique_key"
             }
-        return TaskRules(**found, tags=self.tags)
+        category = None if self.category is None else self.home.categories[self.category]
+        return TaskRules(**found, tags=self.tags, policy=self.home.rules.policy(category).or_none)
 
     def _rule_as_data(self, rule: Rule) -> KeyRule:
         if not isinstance(rule, str):
@@ -334,11 +357,6 @@ class SyncTask(Task[P, R]):
         return value
 
 
-def is_async(fn: object) -> bool:
-    """Whether calling it gives something to await."""
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
-
-
 def refuse_twin(first: Task[..., Any], second: Task[..., Any]) -> None:
     """Two tasks must not share a name. The same place again is a reload, and a place without a file is a notebook."""
     if first.place == second.place or not os.path.exists(first.place.rpartition(":")[0]):  # noqa: PTH110
@@ -366,19 +384,3 @@ def _task_name(fn: Callable[..., Any], name: str | None) -> str:
     if not found or found == "<lambda>":
         raise TaskError(f'{fn!r} has no name of its own. Give it one with @app.task(name="...").')
     return options.name("a task's name", found)
-
-
-def _place(fn: Callable[..., Any]) -> str:
-    code = getattr(inspect.unwrap(fn), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(fn)
-
-
-def _checked_parameters(task: str, fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    parameters = dict(inspect.signature(fn).parameters)
-    for parameter in parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            raise TaskError(
-                f"task {task!r} takes *{parameter.name}, and jobs keep arguments by name. "
-                f"Use one parameter that is a list: {parameter.name}: list[...]."
-            )
-    return parameters

@@ -174,6 +174,7 @@ async def test_only_a_running_job_can_be_failed_with_or_without_retry(admin, sho
             await admin.fail(job_id, will_retry=will_retry)
 
 
+@pytest.mark.req("L16")
 async def test_kill_moves_a_waiting_job_to_the_dead(admin, shop):
     job_id = await shop.add()
 

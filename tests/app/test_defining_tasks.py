@@ -45,7 +45,7 @@ def test_the_decorator_gives_defaults(memory_app):
         priority=50,
         retry=3,
         timeout="2m",
-        category="io",
+        category="sync",
         tags=["a"],
         executor="thread",
     )
@@ -53,7 +53,7 @@ def test_the_decorator_gives_defaults(memory_app):
 
     task = memory_app.tasks["mail"]
     assert (task.queue, task.priority, task.retry, task.timeout) == ("fast", 50, Retry(attempts=3), 120.0)
-    assert (task.category, task.tags, task.executor, task.is_async) == ("io", ("a",), "thread", False)
+    assert (task.category, task.tags, task.executor, task.is_async) == ("sync", ("a",), "thread", False)
 
 
 def test_two_tasks_of_one_name_are_refused_and_both_places_are_named(memory_app):
@@ -151,14 +151,14 @@ def test_a_wrong_unique_is_refused(arguments, message):
 
 def test_a_task_as_data_holds_what_the_registry_needs(memory_app):
     @memory_app.task(
-        queue="fast", retry=Retry.lipas(), timeout=30, serial="account", payload_version="2.1", category="io"
+        queue="fast", retry=Retry.lipas(), timeout=30, serial="account", payload_version="2.1", category="sync"
     )
     def charge(account: int, cents: int = 0) -> None: ...
 
     spec = charge.spec()
 
     assert (spec.name, spec.queue, spec.retry, spec.timeout) == ("charge", "fast", Retry.lipas(), 30.0)
-    assert (spec.payload_version, spec.gate_path, spec.category) == ("2.1", "account", "io")
+    assert (spec.payload_version, spec.gate_path, spec.category) == ("2.1", "account", "sync")
     assert '"required": ["account"]' in spec.schema_json
 
 

@@ -13,7 +13,7 @@ from rota.errors import TaskError
 
 @pytest.fixture
 def send(app):
-    @app.task(priority=80, timeout="2m", tags=["mail"], category="io", retry=4)
+    @app.task(priority=80, timeout="2m", tags=["mail"], category="sync", retry=4)
     async def send(to: str) -> None: ...
 
     return send
@@ -28,20 +28,20 @@ async def test_an_enqueued_job_is_stored_with_the_defaults_of_its_task(send):
 
     assert (job.task, job.payload, job.state) == ("send", {"to": "a@b.c"}, State.PENDING)
     assert (job.queue, job.priority, job.timeout, job.max_attempts) == ("default", 80, 120.0, 4)
-    assert (job.tags, job.category, job.payload_version, job.attempt) == (("mail",), "io", "1.0", 0)
+    assert (job.tags, job.category, job.payload_version, job.attempt) == (("mail",), "sync", "1.0", 0)
 
 
 @pytest.mark.req("D13", "D24", "L9")
 async def test_options_of_one_job_win_over_those_of_its_task(send):
     handle = await send.using(
         queue="fast", priority=7, subject="site:12", created_by="server-api", max_attempts=9, timeout=5,
-        tags=["a", "b"], category="cpu", external_id="x-1", tenant="acme", key="k-1", deadline="1h",
+        tags=["a", "b"], category="export", external_id="x-1", tenant="acme", key="k-1", deadline="1h",
     ).enqueue("a@b.c")  # fmt: skip
 
     job = await stored(handle)
 
     assert (job.queue, job.priority, job.subject, job.created_by) == ("fast", 7, "site:12", "server-api")
-    assert (job.max_attempts, job.timeout, job.tags, job.category) == (9, 5.0, ("a", "b"), "cpu")
+    assert (job.max_attempts, job.timeout, job.tags, job.category) == (9, 5.0, ("a", "b"), "export")
     assert (job.external_id, job.tenant, job.key) == ("x-1", "acme", "k-1")
     assert job.deadline == job.created_at + timedelta(hours=1)
 

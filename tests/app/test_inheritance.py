@@ -150,7 +150,7 @@ async def test_a_handler_sees_its_job(app, work):
 
     handle = await look.using(
         tenant="acme", subject="site:1", correlation_id="c-1", key="k", tags=["t"], created_by="me", external_id="e",
-        category="io", deadline="1h", timeout=60, priority=7, max_attempts=3,
+        category="sync", deadline="1h", timeout=60, priority=7, max_attempts=3,
     ).enqueue("x")  # fmt: skip
     await work(app)
 
@@ -159,7 +159,7 @@ async def test_a_handler_sees_its_job(app, work):
     assert (job.id, job.public_id, job.task, job.queue) == (handle.id, handle.public_id, "look", "fast")
     assert (job.payload, job.attempt, job.max_attempts, job.last_attempt) == ({"at": "x"}, 1, 3, False)
     assert (job.tenant, job.subject, job.correlation_id, job.key) == ("acme", "site:1", "c-1", "k")
-    assert (job.tags, job.created_by, job.external_id, job.category) == (("t",), "me", "e", "io")
+    assert (job.tags, job.created_by, job.external_id, job.category) == (("t",), "me", "e", "sync")
     assert (job.timeout, job.priority, job.parent_id) == (60.0, 7, None)
     assert job.deadline is not None
     assert job.created_at <= job.deadline

@@ -136,6 +136,7 @@ def test_a_result_above_its_limit_is_refused():
         keep.dump_result("x" * 600)
 
 
+@pytest.mark.req("W6")
 def test_the_limits_are_ten_kilobytes_and_a_quarter_megabyte_unless_told(keep):
     with pytest.warns(PayloadWarning):
         keep.prepare(("x" * 11_000,), {})

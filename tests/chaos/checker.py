@@ -1,6 +1,6 @@
 """The checker: does what happened keep the promises? Each check is one invariant and yields what breaks it.
 
-I1 durability, I2 termination, I3 fencing, I4 overlap, I5 attempts, I6 uniqueness, I7 duplicates, I12 bounds.
+I1 durability, I2 termination, I3 fencing, I4 overlap, I5 attempts, I6 uniqueness, I7 duplicates, I9 audit, I12 bounds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from chaos.effects import Effect
 from chaos.evidence import Evidence
 from chaos.facts import Row
 from chaos.reduction import shortest
+from chaos.trail import Told, wrong
 
 REDUCED = 20
 """So many of the violations are reduced, those with the shortest histories, to find the shortest of all."""
@@ -148,6 +149,16 @@ def duplicates(seen: Evidence) -> Iterator[Violation]:
                 )
 
 
+def audit(seen: Evidence) -> Iterator[Violation]:
+    """What the audit tells of every dead letter is a legal walk that ends where its review stands."""
+    told = {job: list(rows) for job, rows in groupby(sorted(seen.tables.told, key=_job), key=_job)}
+    keys = {row.job: row.key for row in seen.tables.rows}
+    for letter in seen.tables.letters:
+        what = wrong(letter, told.get(letter.job, []))
+        if what is not None:
+            yield Violation("I9", keys.get(letter.job), what)
+
+
 def bounds(seen: Evidence) -> Iterator[Violation]:
     """Memory, connections and notices stay within limits; no process outlives the worker that made it."""
     samples, limits = seen.samples, seen.limits
@@ -174,6 +185,7 @@ CHECKS: list[Callable[[Evidence], Iterator[Violation]]] = [
     attempts,
     uniqueness,
     duplicates,
+    audit,
     bounds,
 ]
 
@@ -209,6 +221,10 @@ def _story(part: Evidence, violation: Violation) -> list[str]:
     keys = dict.fromkeys([violation.key or "", *(effect.key for effect in part.effects)])
     first, *others = keys
     return [*part.history(first), *(f"{key}: {line}" for key in others for line in part.history(key))]
+
+
+def _job(told: Told) -> str:
+    return told.job
 
 
 def completed(seen: Evidence) -> list[Row]:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from chaos.trail import Letter, Told
+
 ROWS = """
 SELECT id::text, version, state, attempt, max_attempts, payload ->> 'key', result, session_id::text, gate, unique_key,
        error_class
@@ -36,6 +38,8 @@ GROUP BY 1 HAVING count(*) > 1
 CROWDED = """
 SELECT gate, count(*) FROM rota.jobs WHERE state = 'running' AND gate IS NOT NULL GROUP BY 1 HAVING count(*) > 1
 """
+LETTERS = "SELECT id::text, review, reprocessed_as::text FROM rota.dead_jobs"
+AUDIT = "SELECT job_id::text, action, after FROM rota.audit WHERE job_id IS NOT NULL ORDER BY id"
 LOAD = """
 SELECT count(*), pg_notification_queue_usage() FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'rota'
@@ -90,6 +94,8 @@ class Tables(NamedTuple):
     rows: list[Row]
     tried: list[Tried]
     lives: list[Life]
+    told: list[Told] = []  # noqa: RUF012 - a named tuple's own default, never changed
+    letters: list[Letter] = []  # noqa: RUF012
 
 
 def read_tables(url: str) -> Tables:
@@ -98,6 +104,8 @@ def read_tables(url: str) -> Tables:
             [Row(*row) for row in connection.execute(ROWS)],
             [Tried(*row) for row in connection.execute(ATTEMPTS)],
             [Life(*row) for row in connection.execute(SESSIONS)],
+            [Told(*row) for row in connection.execute(AUDIT)],
+            [Letter(*row) for row in connection.execute(LETTERS)],
         )
 
 

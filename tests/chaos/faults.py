@@ -305,6 +305,17 @@ FAULTS = [
         long=CHAOS + "test_races.py::test_every_way_to_end_a_job_at_once_has_one_winner_and_all_hear_the_truth",
     ),
     _fault(
+        36,
+        "A dead letter is reprocessed twice, discarded and run again in place at the same moment.",
+        "One of them happens, with one new job at most; the audit tells of each step once.",
+        every=[
+            POSTGRES + "test_review_races.py::test_a_second_click_waits_for_the_first_and_gets_its_job",
+            POSTGRES + "test_review_races.py::test_a_click_whose_transaction_fell_over_leaves_nothing",
+            POSTGRES + "test_review_races.py::test_a_discard_that_waited_for_a_reprocess_is_fenced",
+        ],
+        long=CHAOS + "test_dead_letter_races.py::test_clicks_at_the_same_moment_make_one_job_or_none_and_are_told_once",
+    ),
+    _fault(
         42,
         "Workers of two versions of the code side by side; the older ones do not know a task.",
         "Its jobs wait unharmed for a worker that knows it.",

@@ -13,6 +13,7 @@ from chaos.facts import Life, Row, Samples, Tables, Tried
 from chaos.fleet import Death, Freeze
 from chaos.journal import Entry
 from chaos.reduction import shortest
+from chaos.trail import Letter, Told
 
 # One job: claimed by process 10 (fence 2), whose lease ended at 115 after a kill at 101, then completed by process 20.
 ENTRY = Entry("a", "job")
@@ -251,3 +252,16 @@ def test_an_outage_explains_a_loss_also_where_one_more_beat_landed_that_nobody_h
     unkilled = {"deaths": [], "effects": [KILLED_RUN._replace(end=113.0, how="cancelled"), GOOD_RUN]}
 
     assert broken(**unkilled, outages=[Outage(90.0, 99.0)]) == set()
+
+
+def test_a_review_that_the_audit_does_not_tell_of_is_found():
+    tables = Tables([ROW], [LOST], [FIRST, SECOND], [], [Letter("job", "discarded")])
+    seen = evidence()
+    seen.tables = tables
+
+    [violation] = check(seen)
+    assert (violation.invariant, violation.key) == ("I9", "a")
+    seen.tables = tables._replace(told=[Told("job", "job_dlq_discarded")])
+    assert check(seen) == []
+    seen.tables = tables._replace(told=[Told("job", "job_dlq_discarded")] * 2)
+    assert [found.invariant for found in check(seen)] == ["I9"]

@@ -85,7 +85,8 @@ def test_a_command_that_resembles_none_is_answered_with_all(rota):
     assert said.code == 2
     assert (
         "no command 'xyzzy' in 'rota jobs'; "
-        "there are list, show, debug, retry, cancel, hold, release, fail, kill, delete." in said.err
+        "there are list, show, why, logs, debug, retry, cancel, hold, release, fail, kill, delete."
+        in said.err
     )
 
 

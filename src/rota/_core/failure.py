@@ -6,6 +6,8 @@ import traceback
 from enum import StrEnum
 from typing import NamedTuple
 
+from rota._core.redaction import redacted_text
+
 MESSAGE_LIMIT = 2047
 STACK_LIMIT = 16_384
 CUT = " …[cut]"
@@ -58,15 +60,16 @@ class Failure(NamedTuple):
         return cls(
             error_class,
             f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
-            clip(storable(str(error)), MESSAGE_LIMIT),
-            clip_head(storable(stack), STACK_LIMIT),
+            clip(storable(redacted_text(str(error)[: 2 * MESSAGE_LIMIT])), MESSAGE_LIMIT),
+            clip_head(storable(redacted_text(stack[-2 * STACK_LIMIT :])), STACK_LIMIT),
             retry_after,
         )
 
     @classmethod
     def because(cls, error_class: ErrorClass, message: str) -> Failure:
         """Record a failure that no exception stands for."""
-        return cls(error_class, error_class.value, clip(storable(message), MESSAGE_LIMIT))
+        said = storable(redacted_text(message[: 2 * MESSAGE_LIMIT]))
+        return cls(error_class, error_class.value, clip(said, MESSAGE_LIMIT))
 
 
 def clip(text: str, limit: int) -> str:

@@ -11,6 +11,10 @@ LIMIT_BYTES = 262_144
 DEPTH_LIMIT = 50
 
 
+class PayloadWarning(UserWarning):
+    """A payload that is stored, but should not be as it is: too large for a queue, or with secrets in it."""
+
+
 def plain(text: str) -> bool:
     """Whether JSON `text` is so short and simple that nothing can be wrong with it, as most is."""
     return (

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from rota._core.job import OnDuplicate, Scope
+from rota._core.payload_rules import Policy
 from rota.errors import EnqueueError
 
 TEXT_LIMIT = 1000
@@ -40,6 +41,8 @@ class TaskRules(NamedTuple):
     unique_window: float | None = None
     on_duplicate: str = OnDuplicate.KEEP
     tags: tuple[str, ...] = ()
+    policy: Policy | None = None
+    """What its jobs must carry; None: nothing is asked."""
 
     def as_json(self) -> dict[str, Any]:
         """Only what is not as in any other task."""
@@ -56,6 +59,8 @@ class TaskRules(NamedTuple):
             }
         if self.tags:
             said["tags"] = list(self.tags)
+        if self.policy is not None:
+            said["policy"] = self.policy.as_json()
         return said
 
     @classmethod
@@ -72,6 +77,7 @@ class TaskRules(NamedTuple):
             unique_window=unique.get("window"),
             on_duplicate=unique.get("on_duplicate", OnDuplicate.KEEP),
             tags=tuple(said.get("tags", ())),
+            policy=Policy.from_json(said["policy"]) if "policy" in said else None,
         )
 
     def terms(self, task: str, payload: Mapping[str, Any], said: Collection[str]) -> dict[str, Any]:

@@ -148,7 +148,15 @@ class Actions(Reads):
     ) -> tuple[Done | None, State | None]:
         """Apply a decided change: what was done, or None and the state that fenced it."""
         done = Done(job, verb, job.state.value, _after(change))
-        audit = Audit(self.actor, verb.value, job.id, reason, done.before, done.after)
+        audit = Audit(
+            self.actor,
+            verb.value,
+            job.id,
+            reason,
+            done.before,
+            done.after,
+            correlation_id=job.correlation,
+        )
         settled = await self.store.change(change, audit)
         return (None if settled.answer is Answer.FENCED else done), settled.state
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rota._core.actions import Verb
 from rota._core.job import TERMINAL, Job, State
 from rota._core.retry import Retry
+from rota._core.review import CLOSED
 from rota.admin.actions import TRIES, Actions, decided
 from rota.errors import JobNotFound, MoveRefused
 
@@ -108,6 +109,8 @@ class Bulk(Actions):
                 # Whoever was faster may have moved it out of the filter: then it is not ours to touch.
                 if job.state not in states:
                     break
+                if verb is Verb.RETRY and job.review in CLOSED:
+                    return Swept(refused=1)  # somebody has decided about it; one by one it can still be retried
                 change = decided(job, verb, retry=Retry(), now=now, reason=reason)
                 done, _state = await self._write(job, verb, change, reason)
                 if done is not None:

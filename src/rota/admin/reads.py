@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rota._core.job import Job, State
 from rota.errors import JobNotFound
+from rota.explaining import explained
 from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rota._core.actions import Audit
+    from rota._core.explanation import Explanation
     from rota.stores.contract import Attempt, Count, SessionRecord, Store
 
 CHILDREN_SHOWN = 20
@@ -80,6 +82,10 @@ class Reads:
             await self.store.audit(job.id),
             await self.store.find(JobFilter(parent_id=job.id, oldest_first=True, limit=CHILDREN_SHOWN)),
         )
+
+    async def explain(self, job_id: UUID) -> Explanation:
+        """Why the job is not running, or that it is, and what would unblock it."""
+        return await explained(self.store, job_id)
 
     async def stats(self) -> Stats:
         """Counts per queue, task and state; never reads the jobs themselves."""

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from rota._core.schema import Schema, check, fits, kind, kinds
 from rota.errors import PayloadInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-Schema = dict[str, Any]
 
-_KINDS: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"),
-    (int, "integer"),
-    (float, "number"),
-    (str, "string"),
-    (list, "array"),
-    (dict, "object"),
-    (type(None), "null"),
-)
+__all__ = ["Schema", "check", "kinds", "payload_from"]
 
 
 def payload_from(pairs: Sequence[str], document: str | None, schema: Schema) -> dict[str, Any]:
@@ -45,44 +36,6 @@ def payload_from(pairs: Sequence[str], document: str | None, schema: Schema) -> 
     return payload
 
 
-def check(task: str, payload: Mapping[str, Any], schema: Schema) -> None:
-    """Refuse what plainly does not fit: a missing or unknown argument, or one of another kind.
-
-    The worker checks all of it against the code; this finds the mistyped
-    before they are stored.
-    """
-    properties = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in payload:
-            raise PayloadInvalid(f"{task} needs the argument {name!r}. {_takes(task, schema)}")
-    for name, value in payload.items():
-        if name not in properties:
-            if schema.get("additionalProperties", True) is False:
-                close = get_close_matches(name, properties, n=1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise PayloadInvalid(f"{task} has no argument {name!r}.{hint} {_takes(task, schema)}")
-            continue
-        wanted = kinds(properties[name], schema)
-        if wanted and not _fits(value, wanted):
-            got = json.dumps(value, ensure_ascii=False)[:60]
-            raise PayloadInvalid(f"{task}: {name} is {got}, and must be {' or '.join(sorted(wanted))}.")
-
-
-def kinds(part: Schema, schema: Schema) -> frozenset[str]:
-    """The JSON types that a part of the schema allows; none when it says nothing of that."""
-    if "$ref" in part:
-        name = str(part["$ref"]).rpartition("/")[2]
-        return kinds(schema.get("$defs", {}).get(name, {}), schema)
-    for choice in ("anyOf", "oneOf"):
-        if choice in part:
-            inner = [kinds(option, schema) for option in part[choice]]
-            return frozenset().union(*inner) if all(inner) else frozenset()
-    if "const" in part or "enum" in part:
-        return frozenset(_kind(value) for value in part.get("enum", [part.get("const")]))
-    given = part.get("type", ())
-    return frozenset([given] if isinstance(given, str) else given)
-
-
 def _typed(text: str, wanted: frozenset[str]) -> Any:
     if wanted == {"string"}:
         return text
@@ -90,14 +43,14 @@ def _typed(text: str, wanted: frozenset[str]) -> Any:
         value = json.loads(text, parse_constant=_no_constant)
     except ValueError:
         return text
-    return text if "string" in wanted and not _fits(value, wanted) else value
+    return text if "string" in wanted and not fits(value, wanted) else value
 
 
 def _document(text: str) -> dict[str, Any]:
     value = _json(text, "the payload")
     if not isinstance(value, dict):
         raise PayloadInvalid(
-            f'the payload is {_kind(value)}, and must be an object of arguments by name, such as {{"to": "a@b.c"}}.'
+            f'the payload is {kind(value)}, and must be an object of arguments by name, such as {{"to": "a@b.c"}}.'
         )
     return value
 
@@ -111,18 +64,3 @@ def _json(text: str, what: str) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
-
-
-def _kind(value: object) -> str:
-    return next(name for kind, name in _KINDS if isinstance(value, kind))
-
-
-def _fits(value: object, wanted: frozenset[str]) -> bool:
-    kind = _kind(value)
-    return kind in wanted or (kind == "integer" and "number" in wanted)
-
-
-def _takes(task: str, schema: Schema) -> str:
-    required = set(schema.get("required", ()))
-    names = [name if name in required else f"[{name}]" for name in schema.get("properties", {})]
-    return f"It takes: {', '.join(names)}." if names else f"{task} takes none."

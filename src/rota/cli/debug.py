@@ -9,6 +9,7 @@ import click
 
 from rota._core.ids import public_id
 from rota._core.job import Job, State
+from rota._core.redaction import redacted, redacted_json
 from rota.cli import exits
 from rota.cli.commands import Call, Command, whoami, with_call
 from rota.cli.locate import find_app
@@ -100,7 +101,7 @@ def _report(call: Call, job: Job, done: Rehearsed, *, keep: bool) -> bool:
     if done.enqueued:
         stored = "stored" if keep else "not stored (--enqueue stores what it enqueues)"
         output.words(f"It enqueued {many(len(done.enqueued), 'job')}, {stored}:")
-        rows = [(new.task, new.queue, new.payload_json) for new in done.enqueued]
+        rows = [(new.task, new.queue, redacted_json(new.payload_json)) for new in done.enqueued]
         output.table(HEADERS, rows, records=())
     return move.failure is not None
 
@@ -148,4 +149,4 @@ def _record(job: Job, done: Rehearsed, *, kept: bool) -> dict[str, Any]:
 
 
 def _new(new: NewJob) -> dict[str, Any]:
-    return {"task": new.task, "queue": new.queue, "payload": json.loads(new.payload_json)}
+    return {"task": new.task, "queue": new.queue, "payload": redacted(json.loads(new.payload_json))}

@@ -94,6 +94,9 @@ def _read(path: str) -> str:
 @click.option("--queue", "-q", help="Another queue than the task's own.")
 @click.option("--priority", type=click.IntRange(0, 32_767), help="Lower runs first; 100 is normal.")
 @click.option("--tenant", help="On whose behalf.")
+@click.option(
+    "--correlation", "correlation_id", help="The correlation that it belongs to; else one of its own."
+)
 @click.option("--wait", is_flag=True, help="Wait for the job and print its result as JSON.")
 @click.option(
     "--timeout", type=Length(), metavar="DURATION", help="With --wait: no longer than this; the job goes on."
@@ -151,9 +154,11 @@ async def _enqueue(
     found = _app_here(call, app)
     store = call.open_store(found)
     try:
-        job = await _prepared(found, store, wish)
+        job = await _prepared(found, store, wish, ticking=tick is not None)
         if tick is not None:
             job = for_tick(job, tick, await store.now())
+        if found is not None and found.pressure is not None:
+            await found.pressure.admit([job])
         [answer] = await store.enqueue([job])
         if answer.stored is Stored.CONFLICT:
             raise KeyConflict(job.key or "", answer.id)
@@ -174,18 +179,18 @@ def _app_here(call: Call, given: str | None) -> Rota | None:
     return load_app(named)
 
 
-async def _prepared(app: Rota | None, store: Store, wish: Wish) -> NewJob:
+async def _prepared(app: Rota | None, store: Store, wish: Wish, *, ticking: bool) -> NewJob:
     if app is not None and wish.task in app.tasks:
         task = app.tasks[wish.task]
         payload = wish.payload(json.loads(task.spec().schema_json))
-        return task.prepare((), payload, wish.terms())
+        return task.prepare((), payload, wish.terms(), by_schedule=ticking)
     published = {spec.name: spec for spec in await store.tasks()}
     if wish.task not in published:
         raise UnknownTask(wish.task, {*published, *(app.tasks if app is not None else ())})
-    return _from_registry(published[wish.task], wish)
+    return _from_registry(published[wish.task], wish, ticking=ticking)
 
 
-def _from_registry(spec: TaskSpec, wish: Wish) -> NewJob:
+def _from_registry(spec: TaskSpec, wish: Wish, *, ticking: bool) -> NewJob:
     """A job made without the user's code: what workers published says how it runs."""
     from uuid_utils.compat import uuid7
 
@@ -214,8 +219,10 @@ def _from_registry(spec: TaskSpec, wish: Wish) -> NewJob:
     ruled = spec.rules.terms(spec.name, payload, said)
     serial = ruled.pop("serial", None) or (KeyRule(spec.gate_path).of(payload) if spec.gate_path else None)
     job = job._replace(**(ruled | said))
-    # As a task with `serial=` makes it, from the argument's text.
-    return job if serial is None else job._replace(gate=f"serial:{job.tenant or ''}:{serial}")
+    if serial is not None:  # as a task with `serial=` makes it, from the argument's text
+        job = job._replace(gate=f"serial:{job.tenant or ''}:{serial}")
+    policy = spec.rules.policy
+    return job if policy is None else policy.applied(job, by_schedule=ticking)
 
 
 def _say(call: Call, job: NewJob, answer: Enqueued, *, quiet: bool) -> None:

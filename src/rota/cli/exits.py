@@ -19,6 +19,8 @@ _CODES: tuple[tuple[type[errors.RotaError], int], ...] = (
     (errors.StoreUnavailable, UNREACHABLE),
     (errors.EmbeddedUnavailable, UNREACHABLE),
     (errors.JobNotFound, NOTHING),
+    (errors.GroupNotFound, NOTHING),
+    (errors.OperationNotFound, NOTHING),
     (errors.ConfigError, USAGE),
     (errors.UnknownTask, USAGE),
     (errors.PayloadInvalid, USAGE),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota._core.job import State
-from rota.cli import debug, exits, job_actions, records
+from rota._core.redaction import HIDDEN, for_people
+from rota.cli import debug, exits, job_actions, job_logs, records, why
 from rota.cli.commands import Call, Group, with_admin
 from rota.cli.filters import filter_from, filter_options
 from rota.cli.params import JobId
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
     from rota.admin.reads import JobView
 
 
+reveal_option = click.option(
+    "--reveal", is_flag=True, help="Show what looks like a secret or content too; else it is hidden."
+)
+
+
 @click.group(
     "jobs",
     cls=Group,
     examples=(
         "rota jobs list --state dead --task send_email",
         "rota jobs show 0198c1a2-…",
+        "rota jobs why 0198c1a2-…                     why it is not running",
         "rota jobs retry 0198c1a2-… --reason 'mail server is back'",
         "rota jobs retry --task send_email --state dead --dry-run",
     ),
@@ -44,6 +51,7 @@ def jobs() -> None:
 )
 @click.option("--before", type=JobId(), help="Only jobs older than this one: the next page.")
 @click.option("--oldest-first", is_flag=True, help="Begin with the oldest.")
+@reveal_option
 @with_admin
 async def list_jobs(
     call: Call, admin: Admin, limit: int, before: UUID | None, oldest_first: bool, **options: Any
@@ -52,8 +60,9 @@ async def list_jobs(
 
     Columns: id, state, task, queue, attempt/most, due, created.
     """
+    reveal = options.pop("reveal")
     wanted = filter_from(options, limit=limit, before=before, oldest_first=oldest_first)
-    found = await admin.list(wanted)
+    found = [job if reveal else for_people(job) for job in await admin.list(wanted)]
     now = await admin.store.now()
     call.output.table(
         records.HEADERS,
@@ -72,12 +81,17 @@ async def list_jobs(
     "show", examples=("rota jobs show 0198c1a2-…", "rota jobs show 0198c1a2-… --json | jq .attempts")
 )
 @click.argument("job_id", metavar="ID", type=JobId())
+@reveal_option
 @with_admin
-async def show(call: Call, admin: Admin, job_id: UUID) -> None:
-    """Show one job: its fields, payload, result, failed attempts and what people did to it."""
-    view = await admin.show(job_id)
+async def show(call: Call, admin: Admin, job_id: UUID, reveal: bool) -> None:
+    """Show one job: its fields, payload, result, failed attempts, newest log lines and what people did to it."""
+    stored = await admin.show(job_id)
+    view = stored if reveal else stored._replace(job=for_people(stored.job))
+    if view.job != stored.job:
+        call.output.words(f"What looks like a secret or content is hidden ({HIDDEN}); --reveal shows it.")
+    logged = await admin.logs(job_id)
     if call.output.as_json:
-        call.output.value(records.details(view))
+        call.output.value(records.details(view) | {"logs": job_logs.newest(logged)})
         return
     pairs, words = records.fields(view)
     if not call.output.terminal:
@@ -85,6 +99,10 @@ async def show(call: Call, admin: Admin, job_id: UUID) -> None:
     call.output.fields(pairs, shown=words)
     if call.output.terminal:
         _show_history(call, view)
+        for tail in logged[-1:]:
+            call.output.block(
+                "\n".join(map(job_logs.words, tail.lines)), name=f"Log. {job_logs.heading(tail)}"
+            )
 
 
 def _show_history(call: Call, view: JobView) -> None:
@@ -106,5 +124,5 @@ def _show_history(call: Call, view: JobView) -> None:
         output.table(records.HEADERS, rows, records=(), title="Jobs that it enqueued")
 
 
-for verb in (debug.debug, *job_actions.VERBS):
+for verb in (why.why, job_logs.logs, debug.debug, *job_actions.VERBS):
     jobs.add_command(verb)

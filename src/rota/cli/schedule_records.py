@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota._core.redaction import redacted
 from rota.cli.records import AUDIT_HEADERS, audit_row
 from rota.cli.words import ago, span
 from rota.errors import ScheduleError
@@ -143,7 +144,8 @@ def parts(view: ScheduleView) -> list[tuple[str, tuple[str, ...], Sequence[tuple
 
 
 def payload(record: ScheduleRecord) -> Any:
-    return json.loads(record.effective.template_json).get("payload", {})
+    """Its arguments, as everybody may see them."""
+    return redacted(json.loads(record.effective.template_json).get("payload", {}))
 
 
 def edited(record: ScheduleRecord) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import signal
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,7 @@ from rota.errors import ConfigError, RotaError
 if TYPE_CHECKING:
     from rota.config import Settings
     from rota.stores.contract import Store
+    from rota.worker.supervisor.health import Page
     from rota.worker.supervisor.supervisor import Supervisor
 
 
@@ -36,6 +39,7 @@ def supervise(
         settings.max_jobs,
         settings.max_rss,
         None if settings.health_port is None else Address.parse(settings.health_port),
+        os.environ.get("ROTA_METRICS_TOKEN") or None,  # a secret: from nowhere else, and shown nowhere
     )
     try:
         return asyncio.run(_supervise(plan, settings, drain=drain))
@@ -55,7 +59,12 @@ async def _supervise(plan: Any, settings: Settings, *, drain: bool) -> int:
     def reach(url: str) -> Store:
         return observed(open_store(url, settings))
 
-    supervisor = Supervisor(plan, reach, when_ready=stop_when_drained if drain else None)
+    supervisor = Supervisor(
+        plan,
+        reach,
+        when_ready=stop_when_drained if drain else None,
+        metrics=tell_metrics if find_spec("prometheus_client") else None,
+    )
     loop = asyncio.get_running_loop()
     # Where a terminal is, SIGHUP says that it was closed: nobody is there to stop the worker later.
     hung_up = supervisor.stop if sys.stdin is not None and sys.stdin.isatty() else supervisor.renew
@@ -70,6 +79,15 @@ async def _supervise(plan: Any, settings: Settings, *, drain: bool) -> int:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 loop.add_signal_handler(number, action)
     return await supervisor.run()
+
+
+async def tell_metrics(store: Store) -> Page:
+    """The store's numbers as Prometheus reads them."""
+    from rota.admin import Admin
+    from rota.contrib.prometheus import WINDOW, exposition
+    from rota.worker.supervisor.health import Page
+
+    return Page(*exposition(await Admin(store, actor="metrics").overview(WINDOW)))
 
 
 async def stop_when_drained(supervisor: Supervisor) -> None:

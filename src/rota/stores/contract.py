@@ -16,6 +16,10 @@ from rota._core.actions import Audit, Change
 from rota._core.job import Job, NewJob, State
 from rota._core.outcome import Transition
 from rota._core.task_spec import TaskSpec
+from rota.stores.dead_letter_contract import Account
+from rota.stores.explain_contract import Standings
+from rota.stores.numbers_contract import Numbers
+from rota.stores.pressure_contract import Beside
 from rota.stores.schedule_contract import Schedules
 from rota.stores.suspect_contract import Suspects
 
@@ -82,6 +86,10 @@ class SessionStart(NamedTuple):
     tasks: tuple[str, ...]
     code_version: str | None = None
     user: str | None = None
+    queues: Mapping[str, tuple[str, ...] | None] | None = None
+    """The queues of each lane (None: every queue)."""
+    tenant: str | None = None
+    """The only tenant it works for."""
 
 
 class SessionRecord(NamedTuple):
@@ -96,6 +104,9 @@ class SessionRecord(NamedTuple):
     ended_at: datetime | None
     tasks: tuple[str, ...] = ()
     code_version: str | None = None
+    queues: Mapping[str, tuple[str, ...] | None] | None = None
+    """None: it did not say."""
+    tenant: str | None = None
 
 
 class Beat(NamedTuple):
@@ -337,7 +348,9 @@ class Upkeep(Protocol):
         ...
 
 
-class Store(Jobs, Sessions, Tasks, Upkeep, Schedules, Suspects, Protocol):
+class Store(
+    Jobs, Sessions, Tasks, Upkeep, Schedules, Suspects, Standings, Numbers, Account, Beside, Protocol
+):
     """A whole store."""
 
     name: str

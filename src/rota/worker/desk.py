@@ -16,6 +16,7 @@ from rota.stores.contract import Answer, Settled, Wanted
 from rota.worker.execution import Run
 from rota.worker.lanes import Lane
 from rota.worker.session import Session
+from rota.worker.tally import Tally
 
 log = logging.getLogger("rota.worker")
 
@@ -60,6 +61,8 @@ class Desk:
         self.fetched_at = float("-inf")
         """When a claim last brought jobs."""
         self.gates_seen = False
+        self.tally = Tally()
+        """What the ends that were written add up to."""
         self.parked: Mapping[str, ParkedTask] = {}
         """Tasks whose jobs must not begin here, because too many of them killed their process."""
         self._tasks, self._only, self._tenant = tasks, only, tenant
@@ -114,6 +117,8 @@ class Desk:
                 if answer.answer is not Answer.APPLIED:
                     self._examine(order.batch, settled)
                     break
+            else:
+                self.tally.add(order.batch)
         if order.session is not self.session or not order.session.trusted:
             # It ended, or this process stood still past its lease: what it claimed may be somebody else's by now.
             if order.lane is not None:
@@ -241,13 +246,17 @@ class Desk:
 
     def _examine(self, batch: Sequence[Run], settled: Sequence[Settled]) -> None:
         """Some ends were not simply written."""
+        written: list[Run] = []
         for run, answer in zip([run for run in batch if run.transition is not None], settled, strict=True):
-            if answer.answer is Answer.FENCED:
+            if answer.answer in (Answer.APPLIED, Answer.ALREADY):
+                written.append(run)
+            elif answer.answer is Answer.FENCED:
                 self._count_fenced(answer)
             elif answer.answer is Answer.BUSY:
                 self.held.add(run)
                 self._busy.add(run)
                 asyncio.get_running_loop().call_later(BUSY_PAUSE, self._settle_again, run)
+        self.tally.add(written)
 
     def _settle_again(self, run: Run) -> None:
         self._busy.discard(run)

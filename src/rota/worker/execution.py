@@ -43,6 +43,7 @@ class Run(RunningJob):
         "started",
         "stop",
         "task_run",
+        "took",
         "transition",
         "waiter",
     )
@@ -69,6 +70,8 @@ class Run(RunningJob):
         self.due = 0.0
         """When its next deadline is, by the monotonic clock; 0 when it has none."""
         self.transition: Transition | None = None
+        self.took = 0.0
+        """Seconds from the claim's answer to its end."""
 
     @property
     def retry(self) -> Retry:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from rota._core.alert import Alert
+from rota._core.queue import Queue
 from rota.current import RunningJob
 from rota.schedule import Schedule
 from rota.stores.contract import Store
@@ -61,6 +62,8 @@ class Host(Protocol):
     def tasks(self) -> Mapping[str, Task[..., Any]]: ...
     @property
     def schedules(self) -> Mapping[str, Schedule]: ...
+    @property
+    def queues(self) -> Mapping[str, Queue]: ...
     @property
     def store(self) -> Store: ...
     @property

@@ -28,6 +28,8 @@ class Opening(Service):
         version = code_version(self._host)
         specs = [task.spec()._replace(code_version=version) for task in self._host.tasks.values()]
         await self._host.store.publish(specs)
+        if self._host.queues:
+            await self._host.store.publish_queues(list(self._host.queues.values()))
         await self._release_older(version)
         windows = self._host.settings.maintenance
         schedules = [schedule.spec(windows) for schedule in self._host.schedules.values()]

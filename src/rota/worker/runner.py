@@ -346,6 +346,7 @@ class Runner:
         if run.ended:
             return
         run.ended = True
+        run.took = monotonic() - run.arrived
         lane = run.lane
         if lane is not None:
             lane.free += 1

@@ -56,10 +56,24 @@ class Session:
 
 
 def introduce(
-    lanes: Mapping[str, int], tasks: tuple[str, ...], code_version: str | None = None
+    lanes: Mapping[str, int],
+    tasks: tuple[str, ...],
+    code_version: str | None = None,
+    queues: Mapping[str, tuple[str, ...] | None] | None = None,
+    tenant: str | None = None,
 ) -> SessionStart:
     """A new session's introduction. The id is new for each life, so a restarted worker adopts nothing."""
-    return SessionStart(uuid7(), socket.gethostname(), os.getpid(), dict(lanes), tasks, code_version, _user())
+    return SessionStart(
+        uuid7(),
+        socket.gethostname(),
+        os.getpid(),
+        dict(lanes),
+        tasks,
+        code_version,
+        _user(),
+        queues,
+        tenant,
+    )
 
 
 def _user() -> str | None:

@@ -11,10 +11,15 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from rota.current import keeper
 from rota.errors import ConfigError, StoreError
+from rota.worker import capture
 from rota.worker.chores.janitor import Janitor
 from rota.worker.chores.parking import Parking
+from rota.worker.chores.reporter import Reporter
 from rota.worker.chores.rescuer import Rescuer
+from rota.worker.chores.reviewer import Reviewer
+from rota.worker.chores.roller import Roller
 from rota.worker.chores.scheduler import Scheduler
 from rota.worker.chores.unparker import Unparker
 from rota.worker.code import code_version
@@ -27,6 +32,8 @@ from rota.worker.heart import Beats, Heart, Trust
 from rota.worker.host import Host
 from rota.worker.lanes import Lane, Lanes, LaneSpec, lane_specs
 from rota.worker.listener import Listener
+from rota.worker.log_place import log_place
+from rota.worker.logbook import Logbook
 from rota.worker.opening import Opening, close_all, open_all
 from rota.worker.poller import Poller
 from rota.worker.runner import Runner
@@ -115,6 +122,8 @@ class Worker:
         self.desk = Desk(
             [Lane(spec) for spec in self.lanes], host.tasks, only=self._only, tenant=self._tenant
         )
+        self._logbook = Logbook(store, log_place(getattr(settings, "log_location", None)))
+        keeper.set(self._logbook.keep)  # in the context of all that this worker runs from here on
         shown = self._shown
         make_runner = Runner if shown is None else shown.make_runner
         self.runner = make_runner(self.desk, host.tasks, host.middleware, stop_grace=self._stop_grace)
@@ -138,6 +147,7 @@ class Worker:
     def _wire(self) -> list[Service]:
         """Every loop of this worker but the heart's, in one place."""
         settings, store, desk = self.host.settings, self.host.store, self.desk
+        self._reporter = Reporter(store, desk)
         wakeable = cast("Wakeable", store) if hasattr(store, "listen") else None
         listener = None if wakeable is None else Listener(wakeable, desk, self.custody.cancel)
         services: list[Service] = [
@@ -147,6 +157,9 @@ class Worker:
         services.append(Rescuer(store, desk, self.host.tasks, lease=settings.lease))
         services.append(Janitor(store))
         services.append(Unparker(store, desk))
+        services += [self._reporter, Roller(store)]
+        services.append(Reviewer(store))
+        services.append(self._logbook)
         services.append(self._parking())
         if self.host.schedules and settings.schedules:
             services.append(Scheduler(store, desk, tuple(self.host.schedules)))
@@ -162,6 +175,7 @@ class Worker:
     async def _work(self) -> int:
         self._heart.start()
         self._stall.start()
+        capture.start()
         loops = [
             asyncio.create_task(service.run(), name=f"rota-{service.name}") for service in self._services
         ]
@@ -207,14 +221,17 @@ class Worker:
 
     async def _end(self, loops: list[asyncio.Task[Any]]) -> None:
         await end_all(loops)
+        capture.stop()
         self._stall.stop()
         await self._heart.stop()
         await self.runner.isolation.close()
         self.runner.close()
         with suppress(StoreError, TimeoutError):  # their leases run out by themselves
             async with asyncio.timeout(FLUSH):
+                await self._logbook.flush()
                 for session in self._beats.begun:
                     await self.host.store.end_session(session)
+                await self._reporter.tell()
 
     # Small things
 
@@ -246,7 +263,9 @@ class Worker:
 
     def _introduce(self) -> Any:
         lanes = {spec.name: spec.slots for spec in self.lanes}
-        return introduce(lanes, self._only or tuple(self.host.tasks), code_version(self.host))
+        queues = {spec.name: spec.queues for spec in self.lanes}
+        tasks = self._only or tuple(self.host.tasks)
+        return introduce(lanes, tasks, code_version(self.host), queues, self._tenant)
 
     def _say_hello(self) -> None:
         lanes = ", ".join(

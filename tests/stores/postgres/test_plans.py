@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from build import a_job, a_session, claim, completed
-from rota.stores.contract import Wanted
+from rota.stores.contract import JobFilter, Wanted
 from rota.stores.postgres.sqlfiles import statement
 
 FORCED = ("enable_indexscan", "enable_bitmapscan", "enable_seqscan", "enable_hashjoin", "enable_mergejoin")
@@ -83,16 +85,62 @@ async def test_settling_goes_by_key_and_not_by_the_index_of_running_jobs(store):
     assert "jobs_pkey" in delete[:400]
 
 
-@pytest.mark.parametrize("verb", ["beat", "lost", "pairs", "get", "readback"])
+@pytest.mark.parametrize("verb", ["beat", "lost", "pairs", "get", "readback", "standing", "heads"])
 async def test_nothing_that_runs_all_day_walks_the_whole_table(store, verb):
     session = await a_session(store, lease=300)
     await store.enqueue([a_job() for _ in range(3000)])
     [job] = await claim(store, session, Wanted(1))
     parameters = {
         "session": session, "lease": 15, "ids": "{" + str(job.id) + "}", "versions": "{2}", "now": None, "limit": 10,
+        "id": job.id, "queue": "default", "priority": 100, "run_at": job.run_at, "gate": "serial::a", "cap": 100,
     }  # fmt: skip
     async with store._desks().connections.connection() as connection:
         await connection.execute("ANALYZE")
         text = await explain(connection, verb, parameters)
 
     assert "Seq Scan on jobs" not in text
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+async def test_asking_where_a_job_stands_reads_no_more_rows_than_it_counts(store, place):
+    """20,000 jobs of one moment, as a bulk leaves them, and as many that are due later."""
+    await store.enqueue([a_job(priority=number % 2) for number in range(20_000)])
+    await store.enqueue([a_job(priority=number % 2, delay=3600) for number in range(20_000)])
+    [job] = await store.find(JobFilter(oldest_first=place == "first", limit=1))
+    parameters = {name: getattr(job, name) for name in ("id", "queue", "priority", "run_at", "gate")}
+    async with store._desks().connections.connection() as connection:
+        await connection.execute("ANALYZE rota.jobs")
+        rows = await (
+            await connection.execute(
+                "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + statement("standing"),
+                parameters | {"now": None, "cap": 100},
+            )
+        ).fetchall()
+    text = "\n".join(row[0] for row in rows)
+
+    assert "Seq Scan on jobs" not in text
+    assert all(int(number) < 10 for number in re.findall(r"Rows Removed by .*: (\d+)", text)), text
+    pages = re.search(r"Buffers: shared hit=(\d+)(?: read=(\d+))?", text)
+    assert pages is not None
+    assert sum(int(number or 0) for number in pages.groups()) < 400, text
+
+
+async def test_numbers_of_an_hour_are_found_by_their_minutes(store):
+    """Two weeks of minutes beside them, and a million jobs would make no difference: none is read."""
+    connection = await store._desks().connections.connect()
+    try:
+        await connection.execute(
+            "INSERT INTO rota.minutes SELECT date_trunc('minute', now()) - interval '1 minute' * n, "
+            "'00000000-0000-0000-0000-000000000000', 'mail', 'send', 'completed', 5, 1, 1, '{1}', '{5}', '{2}', '{5}' "
+            "FROM generate_series(0, 20000) AS n"
+        )
+        await connection.execute("ANALYZE rota.minutes")
+        text = await explain(connection, "figures", {"now": None, "since": "1 hour"})
+    finally:
+        await connection.close()
+
+    assert "minutes_pkey" in text
+    assert "Seq Scan on minutes" not in text
+    assert " jobs" not in text.replace("(jobs", "")
+    [total] = (await store.figures(3600.0)).totals
+    assert total.jobs == 5 * 61

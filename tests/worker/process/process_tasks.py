@@ -37,6 +37,12 @@ def add(a: int, b: int = 2) -> int:
 
 
 @app.task(executor="process")
+def talk(words: str) -> None:
+    current_job().log.info("said %s", words)
+    log.warning("logged %s", words)
+
+
+@app.task(executor="process")
 async def add_later(a: int, b: int) -> int:
     await asyncio.sleep(0.001)
     return a + b

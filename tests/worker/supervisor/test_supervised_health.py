@@ -26,7 +26,7 @@ def test_the_health_port_answers_what_platforms_ask(stage):
 
     assert ask(port, "/readyz") == (200, "child 1 is ready")
     assert ask(port, "/startupz") == (200, "ok")
-    assert ask(port, "/metrics")[0] == 404
+    assert ask(port, "/nothing")[0] == 404
     handle = stage.enqueue("sleepy", {"seconds": 1.0})
     stage.begun("sleepy")
     worker.signal(signal.SIGTERM)
@@ -34,6 +34,17 @@ def test_the_health_port_answers_what_platforms_ask(stage):
     assert ask(port, "/livez") == (200, "ok")
     assert worker.end() == 0
     assert stage.job(handle).state is State.COMPLETED
+
+
+def test_prometheus_reads_the_numbers_at_the_health_port(stage):
+    worker = stage.work("--health-port", "0")
+    port = worker.port()
+    worker.working()
+
+    assert eventually(lambda: ask(port, "/metrics")[0] == 200)
+    page = ask(port, "/metrics")[1]
+    assert 'rota_read_ok{part="figures"} 1.0' in page
+    assert "rota_workers 1.0" in page
 
 
 def test_rota_health_asks_the_worker_of_this_machine(stage):

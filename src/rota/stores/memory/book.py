@@ -7,8 +7,13 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from rota._core.actions import Audit
+from rota._core.actions import Audit, kept
+from rota._core.dead_letter import DeadLetter
 from rota._core.job import Job, State
+from rota._core.job_log import LogTail
+from rota._core.numbers import Minute
+from rota._core.operation import Operation
+from rota._core.queue import Queue
 from rota._core.schedule import ScheduleRecord, TickRecord
 from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
@@ -65,7 +70,14 @@ class Book:
         self.audit: list[Audit] = []
         self.plans = Plans()
         self.blame = Blame()
+        self.minutes: dict[tuple[datetime, UUID], Minute] = {}
+        self.queues: dict[str, Queue] = {}
         self.reviewed_at: dict[UUID, datetime] = {}
+        self.letters: dict[UUID, DeadLetter] = {}
+        """What is known of dead jobs besides; their `job` is as it was when they died."""
+        self.operations: dict[UUID, Operation] = {}
+        self.logs: dict[UUID, dict[int, LogTail]] = {}
+        """The newest lines of each attempt, by job and version at the claim."""
         self.deleted: set[UUID] = set()
         """Jobs that an operator took away for good: a repeated enqueue does not bring them back."""
         self.hints: list[Hint] = []
@@ -87,10 +99,16 @@ class Book:
         del self._by_state[job.state][job_id]
         self.attempts.pop(job_id, None)
         self.reviewed_at.pop(job_id, None)
+        self.letters.pop(job_id, None)
+        self.logs.pop(job_id, None)
 
     def in_state(self, *states: State) -> Iterator[Job]:
         for state in states:
             yield from self._by_state[state].values()
+
+    def tell(self, audit: Audit, now: datetime) -> None:
+        """Add a row to the audit; none is ever changed or removed."""
+        self.audit.append(kept(audit)._replace(at=now))
 
     def hint_work(self, job: Job) -> None:
         """Tell workers of a job that may be due, once for each place it could wait in."""

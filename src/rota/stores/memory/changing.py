@@ -27,7 +27,7 @@ def change(book: Book, change: Change, audit: Audit, now: datetime) -> Settled:
     after = audit.after
     if isinstance(change, Transition) and state is not change.to:
         after = None if state is None else state.value  # superseded: the trail tells what really happened
-    book.audit.append(audit._replace(at=now, after=after))
+    book.tell(audit._replace(after=after), now)
     return Settled(job.id, Answer.APPLIED, state)
 
 

@@ -25,13 +25,16 @@ def enqueue(book: Book, new: NewJob, now: datetime) -> Enqueued:
     return Enqueued(new.id, Stored.CREATED)
 
 
-def retake(book: Book, job: Job, now: datetime) -> UUID | None:
-    """Give a job that comes back to the list its unique key again, unless another job holds it now: that job."""
+def retake(book: Book, job: Job, now: datetime, *, besides: UUID | None = None) -> UUID | None:
+    """Give a job that comes back to the list its unique key again, unless another job holds it now: that job.
+
+    `besides`: a job that may have it, because this one follows it.
+    """
     if job.unique_key is None:
         return None
     name = KeyName("unique", job.tenant, job.task, job.unique_key)
     holder = book.keys.get(name)
-    if holder is not None and holder.job_id != job.id and _holds(book, holder, now):
+    if holder is not None and holder.job_id not in (job.id, besides) and _holds(book, holder, now):
         return holder.job_id
     book.keys[name] = Holder(job.id, scope=job.unique_scope, until=None if holder is None else holder.until)
     return None

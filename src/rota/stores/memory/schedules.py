@@ -72,7 +72,7 @@ def fire(book: Book, firing: Firing, audit: Audit | None, now: datetime) -> list
         book.plans.records[record.name] = record._replace(cursor=upto)
     book.plans.open_jobs[record.name] = unfinished[-REMEMBERED:]
     if audit is not None and any(one.job_id is not None and one.tick not in taken for one in fired):
-        book.audit.append(audit._replace(at=now))
+        book.tell(audit, now)
     return fired
 
 
@@ -122,7 +122,7 @@ def change(book: Book, change: ScheduleChange, audit: Audit, now: datetime) -> S
     if change.restart:
         record = record._replace(cursor=max(now, record.cursor))
     book.plans.records[change.name] = record
-    book.audit.append(audit._replace(at=now))
+    book.tell(audit, now)
     return record
 
 
@@ -135,7 +135,7 @@ def delete(book: Book, name: str, version: int, audit: Audit, now: datetime) -> 
     book.plans.open_jobs.pop(name, None)
     for key in [key for key in book.plans.ticks if key[0] == name]:
         del book.plans.ticks[key]
-    book.audit.append(audit._replace(at=now))
+    book.tell(audit, now)
     return True
 
 

@@ -23,7 +23,17 @@ def begin(book: Book, start: SessionStart, lease: float, now: datetime) -> None:
     """Note a new session; one that is known already stays as it is."""
     until = now + timedelta(seconds=lease)
     record = SessionRecord(
-        start.id, start.host, start.pid, dict(start.lanes), now, until, None, start.tasks, start.code_version
+        start.id,
+        start.host,
+        start.pid,
+        dict(start.lanes),
+        now,
+        until,
+        None,
+        start.tasks,
+        start.code_version,
+        start.queues,
+        start.tenant,
     )
     book.sessions.setdefault(start.id, record)
 

@@ -13,6 +13,7 @@ from rota._core.payload import problem
 from rota.stores.contract import Answer, Attempt, Settled
 from rota.stores.memory.book import Book
 from rota.stores.memory.claiming import let_next_in
+from rota.stores.memory.dead_letters import buried
 from rota.stores.memory.enqueueing import retake
 
 REVIEW_OPENS = "pending_review"
@@ -74,6 +75,10 @@ def apply(book: Book, transition: Transition, now: datetime) -> Job:
     else:
         book.reviewed_at.pop(after.id, None)
     book.put(after)
+    if after.state is State.DEAD:
+        buried(book, after)
+    else:
+        book.letters.pop(after.id, None)
     book.hint_work(after)
     leave_gate(book, before, now)
     return after

@@ -9,8 +9,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from rota._core.actions import Audit, Change
+from rota._core.deploy import Waiting
+from rota._core.explanation import Standing
 from rota._core.job import Job, NewJob
+from rota._core.job_log import LogTail
+from rota._core.numbers import Figures, Minute
 from rota._core.outcome import Transition
+from rota._core.queue import Queue
 from rota._core.schedule import (
     Fired,
     Firing,
@@ -40,6 +45,7 @@ from rota.stores.memory import (
     changing,
     claiming,
     enqueueing,
+    numbers,
     reading,
     schedules,
     sessions,
@@ -47,11 +53,13 @@ from rota.stores.memory import (
     suspects,
     tidying,
 )
+from rota.stores.memory.account import Account
 from rota.stores.memory.book import Book
 from rota.stores.memory.listening import Listeners
+from rota.stores.numbers_contract import Head
 
 
-class MemoryStore:
+class MemoryStore(Account):
     """A whole store in this process's memory; the docstrings of `stores/contract.py` hold for every verb.
 
     It may be used from several threads and event loops at once. Each verb is
@@ -118,6 +126,22 @@ class MemoryStore:
         with self._step():
             return reading.find(self._book, wanted)
 
+    async def backlog(self, queue: str, *, cap: int, by_tenant: bool) -> dict[str | None, int]:
+        with self._step():
+            return reading.backlog(self._book, queue, cap, by_tenant=by_tenant)
+
+    async def keep_logs(self, tails: Sequence[LogTail]) -> None:
+        with self._step():
+            for tail in tails:
+                kept = self._book.logs.setdefault(tail.job_id, {})
+                known = kept.get(tail.version)
+                if known is None or tail.written >= known.written:
+                    kept[tail.version] = tail
+
+    async def logs(self, job_id: UUID) -> list[LogTail]:
+        with self._step():
+            return [tail for _, tail in sorted(self._book.logs.get(job_id, {}).items())]
+
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         with self._step():
             return list(self._book.attempts.get(job_id, ()))
@@ -125,6 +149,14 @@ class MemoryStore:
     async def counts(self) -> list[Count]:
         with self._step():
             return reading.counts(self._book)
+
+    async def standing(self, job: Job, *, cap: int) -> Standing:
+        with self._step() as now:
+            return reading.standing(self._book, job, cap, now)
+
+    async def waiting(self, *, sample: int) -> list[Waiting]:
+        with self._step():
+            return reading.waiting(self._book, sample)
 
     async def change(self, change: Change, audit: Audit) -> Settled:
         with self._step() as now:
@@ -213,6 +245,30 @@ class MemoryStore:
     async def release_task(self, task: str, audit: Audit, *, code_version: str | None = None) -> int | None:
         with self._step() as now:
             return suspects.release(self._book, task, audit, code_version, now)
+
+    async def note_minutes(self, session: UUID, minutes: Sequence[Minute]) -> None:
+        with self._step() as now:
+            numbers.note(self._book, session, minutes, now)
+
+    async def roll(self) -> int:
+        with self._step() as now:
+            return numbers.roll(self._book, now)
+
+    async def figures(self, since: float) -> Figures:
+        with self._step() as now:
+            return numbers.figures(self._book, since, now)
+
+    async def publish_queues(self, queues: Sequence[Queue]) -> None:
+        with self._step():
+            self._book.queues |= {queue.name: queue for queue in queues}
+
+    async def queues(self) -> list[Queue]:
+        with self._step():
+            return [self._book.queues[name] for name in sorted(self._book.queues)]
+
+    async def heads(self) -> list[Head]:
+        with self._step():
+            return numbers.heads(self._book)
 
     async def listen(self, on_hint: Callable[[Hint], None]) -> None:
         await self._listeners.listen(on_hint)

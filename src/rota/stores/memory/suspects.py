@@ -54,7 +54,7 @@ def release(book: Book, task: str, audit: Audit, code_version: str | None, now: 
     for name in names:
         del book.blame.parked[name]
         book.blame.released[name] = now
-    book.audit.append(audit._replace(at=now))
+    book.tell(audit, now)
     return _free(book, {task}, now)
 
 

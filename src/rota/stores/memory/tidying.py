@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from rota._core.job import State
 from rota.stores.contract import Retention, Tidied
-from rota.stores.memory import schedules, suspects
+from rota.stores.memory import operations, schedules, suspects
 from rota.stores.memory.book import Book
 from rota.stores.memory.enqueueing import expired
 from rota.stores.memory.settling import REVIEW_CLOSED
@@ -15,6 +15,7 @@ from rota.stores.memory.settling import REVIEW_CLOSED
 def tidy(book: Book, retention: Retention, now: datetime) -> Tidied:
     """Remove what retention lets go. A dead job that nobody reviewed stays for ever."""
     suspects.forget(book, now - timedelta(seconds=retention.finished))
+    operations.forget(book, now - timedelta(seconds=retention.dead_after_review))
     return Tidied(
         finished=_finished(book, now - timedelta(seconds=retention.finished)),
         dead=_dead(book, now - timedelta(seconds=retention.dead_after_review)),

@@ -15,7 +15,8 @@ from uuid import UUID
 import psycopg
 
 from rota._core.job import NewJob
-from rota.errors import EnqueueError, PayloadInvalid, StoreError
+from rota._core.redaction import redacted_text
+from rota.errors import EnqueueError, PayloadInvalid, RequiredMissing, StoreError
 from rota.stores.contract import Enqueued, Stored
 from rota.stores.postgres import binary, encoding
 from rota.stores.postgres.connections import CALL_SECONDS
@@ -39,6 +40,8 @@ TOGETHER = 500
 """At most so many single enqueues travel in one statement."""
 FRESH_SECONDS = 10.0
 REMEMBERED = 10_000
+ENFORCED = "jobs_carry_what_rules_ask"
+"""The constraint that rota.enforce_rules() puts on the table of jobs."""
 HINT_PAUSE = 0.005
 """At most one hint in so many seconds; the last one is never left out."""
 
@@ -217,8 +220,16 @@ class Enqueuer:
     ) -> T:
         try:
             return await self._connections.run(call, seconds=seconds)
+        except psycopg.errors.CheckViolation as error:
+            if error.diag.constraint_name != ENFORCED:
+                raise
+            raise RequiredMissing(
+                "this database takes only jobs with a tenant, a correlation_id, a key and a category "
+                "(rota.enforce_rules), and this one lacks some of them. Nothing was stored. Give them by using(); "
+                'Rota(rules="strict") says which ones are missing.'
+            ) from error
         except psycopg.DataError as error:
-            reason = " ".join(str(error).split())
+            reason = redacted_text(" ".join(str(error).split()))
             raise PayloadInvalid(
                 f"PostgreSQL cannot store this job: {reason}. Nothing was stored; correct the value."
             ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from rota._core.job import Job, Scope, State
@@ -14,13 +14,23 @@ if TYPE_CHECKING:
 WAITING = frozenset({State.PENDING, State.HELD, State.BLOCKED})
 
 
+class Asker(NamedTuple):
+    """What a job that is not stored yet is known by to its unique key."""
+
+    id: UUID
+    task: str
+    tenant: str | None
+    unique_key: str | None
+    unique_scope: str | None
+
+
 class Keyring:
     """The unique keys, as one event loop's connections see them."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    async def rival(self, connection: Connection, job: Job) -> UUID | None:
+    async def rival(self, connection: Connection, job: Job | Asker) -> UUID | None:
         """Lock the job's unique key; the other job that holds it, if one does. Inside a transaction."""
         parameters = {
             "tenant": job.tenant or "",
@@ -41,7 +51,7 @@ class Keyring:
         }[Scope(scope or Scope.STARTED)]
         return holder if holds else None
 
-    async def take_key(self, connection: Connection, job: Job) -> None:
+    async def take_key(self, connection: Connection, job: Job | Asker) -> None:
         """Give the job the unique key that `rival` locked."""
         parameters = {"id": job.id, "scope": job.unique_scope, "tenant": job.tenant or "", "task": job.task}
         await connection.execute(statement("take_key"), parameters | {"key": job.unique_key})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota._core.actions import Audit, CancelRequest, Change, Removal
+from rota._core.actions import Audit, CancelRequest, Change, Removal, kept
 from rota._core.failure import storable
 from rota._core.job import TERMINAL, State
 from rota._core.outcome import Transition
@@ -98,15 +98,10 @@ class Operators:
         return Settled(job.id, Answer.FENCED, State(row[2]) if row and row[2] else None)
 
     async def _record(self, connection: Connection, audit: Audit) -> None:
-        await connection.execute(
-            statement("audit"),
-            {
-                "now": self._connections.now(),
-                "actor": storable(audit.actor),
-                "action": audit.action,
-                "id": audit.job_id,
-                "reason": None if audit.reason is None else storable(audit.reason),
-                "before": audit.before,
-                "after": audit.after,
-            },
-        )
+        await connection.execute(statement("audit"), audited(audit) | {"now": self._connections.now()})
+
+
+def audited(audit: Audit) -> dict[str, object]:
+    """An audit row as the values of audit.sql."""
+    values = kept(audit)._asdict()
+    return {"id": values.pop("job_id"), **values}

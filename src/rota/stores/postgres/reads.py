@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rota._core.actions import Audit
+from rota._core.deploy import Waiting, WaitingJob
+from rota._core.explanation import Standing
 from rota._core.job import Job, State
 from rota._core.retry import Retry
 from rota._core.rules import TaskRules
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 COUNT_CAP = 100_000
+WHOLE_BACKLOG = 120.0
+"""Seconds that a look at every unfinished job may take."""
 FILTERED = frozenset({"find", "find_oldest", "audit_trail"})
 
 
@@ -57,6 +61,39 @@ class Reads:
     async def counts(self) -> list[Count]:
         rows = await self._rows("counts", {"cap": COUNT_CAP})
         return [Count(row[0], row[1], State(row[2]), row[3], row[4]) for row in rows]
+
+    async def standing(self, job: Job, cap: int) -> Standing:
+        place = {name: getattr(job, name) for name in ("id", "queue", "priority", "run_at", "gate")}
+        # One row more than the cap tells that there are more.
+        [(ahead, inside)] = await self._rows(
+            "standing", place | {"cap": cap + 1, "now": self._connections.now()}
+        )
+        return Standing(min(ahead, cap), ahead > cap, inside)
+
+    async def waiting(self, sample: int) -> list[Waiting]:
+        payloads: dict[tuple[str, str | None], list[WaitingJob]] = {}
+        counted: list[tuple[Any, ...]] = []
+
+        async def call(connection: Connection, _: bool) -> None:
+            counted[:] = await (await connection.execute(statement("waiting"))).fetchall()
+            asked = {
+                "tasks": [row[0] for row in counted],
+                "versions": [row[1] for row in counted],
+                "sample": sample,
+            }
+            payloads.clear()
+            for row in await (await connection.execute(statement("waiting_payloads"), asked)).fetchall():
+                payloads.setdefault((row[0], row[1]), []).append(WaitingJob(row[2], row[3]))
+
+        await self._connections.run(call, seconds=WHOLE_BACKLOG)
+        return [
+            Waiting(task, version, jobs, tuple(payloads.get((task, version), ())))
+            for task, version, jobs in counted
+        ]
+
+    async def backlog(self, queue: str, cap: int, *, by_tenant: bool) -> dict[str | None, int]:
+        rows = await self._rows("backlog_by_tenant" if by_tenant else "backlog", {"queue": queue, "cap": cap})
+        return dict(rows) if by_tenant else {None: rows[0][0]}
 
     async def tasks(self) -> list[TaskSpec]:
         return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rota._core.actions import Audit
+from rota._core.actions import Audit, kept
 from rota._core.failure import storable
 from rota._core.job import State
 from rota._core.schedule import (
@@ -211,13 +211,14 @@ def _record(row: tuple[Any, ...]) -> ScheduleRecord:
 
 
 def _audit(audit: Audit) -> dict[str, str | None]:
+    told = kept(audit)
     return {
-        "actor": storable(audit.actor),
-        "action": audit.action,
-        "about": audit.about,
-        "reason": _storable(audit.reason),
-        "before": audit.before,
-        "after": audit.after,
+        "actor": told.actor,
+        "action": told.action,
+        "about": told.about,
+        "reason": told.reason,
+        "before": told.before,
+        "after": told.after,
     }
 
 

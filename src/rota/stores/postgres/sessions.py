@@ -31,6 +31,8 @@ class Sessions:
             "lanes": json.dumps(dict(session.lanes)),
             "tasks": list(session.tasks),
             "code_version": session.code_version,
+            "queues": None if session.queues is None else json.dumps(dict(session.queues)),
+            "tenant": session.tenant,
             "lease": lease,
             "now": self._connections.now(),
         }
@@ -93,6 +95,17 @@ class Sessions:
             rows = await (
                 await connection.execute(statement("sessions"), {"now": self._connections.now()})
             ).fetchall()
-            return [SessionRecord._make((*row[:7], tuple(row[7]), row[8])) for row in rows]
+            return [
+                SessionRecord._make((*row[:7], tuple(row[7]), row[8], _lane_queues(row[9]), row[10]))
+                for row in rows
+            ]
 
         return await self._connections.run(call)
+
+
+def _lane_queues(
+    stored: Mapping[str, list[str] | None] | None,
+) -> dict[str, tuple[str, ...] | None] | None:
+    if stored is None:
+        return None
+    return {lane: None if queues is None else tuple(queues) for lane, queues in stored.items()}

@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 
 from rota._core.failure import ErrorClass, Failure, storable
+from rota._core.fingerprint import fingerprint
 from rota._core.job import Job, Scope, State
 from rota._core.outcome import Transition
 from rota.stores.contract import Answer, Settled, Wanted
@@ -372,6 +373,9 @@ def _row(transition: Transition) -> str:
             "message": failure.message,
             "stack": failure.stack,
         }
+        if transition.to is State.DEAD:
+            kind = fingerprint(job.task, failure.type, failure.message, failure.stack)
+            fields |= {"fingerprint": kind.value, "frame": kind.frame}
     fields |= transition.changes or {}
     text = json.dumps(fields)
     if transition.result_json is not None:

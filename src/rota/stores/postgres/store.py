@@ -11,8 +11,13 @@ from uuid import UUID
 import psycopg
 
 from rota._core.actions import Audit, Change
+from rota._core.deploy import Waiting
+from rota._core.explanation import Standing
 from rota._core.job import Job, NewJob
+from rota._core.job_log import LogTail
+from rota._core.numbers import Figures, Minute
 from rota._core.outcome import Transition
+from rota._core.queue import Queue
 from rota._core.schedule import (
     Fired,
     Firing,
@@ -39,13 +44,17 @@ from rota.stores.contract import (
     Tidied,
     Wanted,
 )
+from rota.stores.numbers_contract import Head
 from rota.stores.postgres import diagnose, migrate
+from rota.stores.postgres.account import Account, Ledger
 from rota.stores.postgres.claim import Claims
 from rota.stores.postgres.connections import Connection, Connections, PerLoop
 from rota.stores.postgres.enqueue import Enqueuer
 from rota.stores.postgres.faults import explained
 from rota.stores.postgres.foreign import Foreign
 from rota.stores.postgres.listen import Listener
+from rota.stores.postgres.logs import JobLogs
+from rota.stores.postgres.numbers import Numbers
 from rota.stores.postgres.operators import Operators
 from rota.stores.postgres.reads import Reads
 from rota.stores.postgres.schedules import Schedules
@@ -68,6 +77,9 @@ class Desk(NamedTuple):
     upkeep: Upkeep
     schedules: Schedules
     suspects: Suspects
+    numbers: Numbers
+    ledger: Ledger
+    logs: JobLogs
     listener: Listener
 
     async def close(self) -> None:
@@ -78,7 +90,7 @@ class Desk(NamedTuple):
         self.connections.abandon()
 
 
-class PostgresStore:
+class PostgresStore(Account):
     """Jobs in schema `rota` of a PostgreSQL database.
 
     May be used from several event loops and threads; each loop has its own
@@ -111,8 +123,23 @@ class PostgresStore:
             Upkeep(connections),
             Schedules(connections),
             Suspects(connections),
+            Numbers(connections),
+            Ledger.on(connections, settler.keys),
+            JobLogs(connections),
             Listener(connections, claims, self._listen_url),
         )
+
+    async def backlog(self, queue: str, *, cap: int, by_tenant: bool) -> dict[str | None, int]:
+        return await self._desks().reads.backlog(queue, cap, by_tenant=by_tenant)
+
+    async def keep_logs(self, tails: Sequence[LogTail]) -> None:
+        await self._desks().logs.keep(tails)
+
+    async def logs(self, job_id: UUID) -> list[LogTail]:
+        return await self._desks().logs.read(job_id)
+
+    def _ledger(self) -> Ledger:
+        return self._desks().ledger
 
     # Jobs
 
@@ -150,6 +177,12 @@ class PostgresStore:
 
     async def counts(self) -> list[Count]:
         return await self._desks().reads.counts()
+
+    async def standing(self, job: Job, *, cap: int) -> Standing:
+        return await self._desks().reads.standing(job, cap)
+
+    async def waiting(self, *, sample: int) -> list[Waiting]:
+        return await self._desks().reads.waiting(sample)
 
     async def change(self, change: Change, audit: Audit) -> Settled:
         return await self._desks().operators.change(change, audit)
@@ -225,6 +258,26 @@ class PostgresStore:
 
     async def release_task(self, task: str, audit: Audit, *, code_version: str | None = None) -> int | None:
         return await self._desks().suspects.release(task, audit, code_version)
+
+    # Numbers
+
+    async def note_minutes(self, session: UUID, minutes: Sequence[Minute]) -> None:
+        await self._desks().numbers.note(session, minutes)
+
+    async def roll(self) -> int:
+        return await self._desks().numbers.roll()
+
+    async def figures(self, since: float) -> Figures:
+        return await self._desks().numbers.figures(since)
+
+    async def publish_queues(self, queues: Sequence[Queue]) -> None:
+        await self._desks().numbers.publish_queues(queues)
+
+    async def queues(self) -> list[Queue]:
+        return await self._desks().numbers.queues()
+
+    async def heads(self) -> list[Head]:
+        return await self._desks().numbers.heads()
 
     # Wake-ups
 

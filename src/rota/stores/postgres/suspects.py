@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota._core.actions import Audit
+from rota._core.actions import Audit, kept
 from rota._core.failure import MESSAGE_LIMIT, clip, storable
 from rota._core.suspects import Crash, ParkedTask
 from rota.stores.postgres.rows import texts
@@ -53,11 +53,7 @@ class Suspects:
 
     async def release(self, task: str, audit: Audit, code_version: str | None) -> int | None:
         asked = {"task": task, "code_version": code_version, "actor": storable(audit.actor)}
-        told = {
-            **audit._asdict(),
-            "actor": storable(audit.actor),
-            "reason": None if audit.reason is None else storable(audit.reason),
-        }
+        told = kept(audit)._asdict()
 
         async def call(connection: Connection, _: bool) -> bool:
             now = {"now": self._connections.now()}

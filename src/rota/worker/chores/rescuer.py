@@ -42,10 +42,11 @@ class Rescuer(Service):
             return 0
         now = await self._store.now()
         policies = {name: await self._policy(name) for name in {job.task for job in jobs}}
-        settled = await self._store.settle(
-            [decide(job, Lost(), retry=policies[job.task], now=now) for job in jobs]
-        )
-        rescued = sum(answer.answer is Answer.APPLIED for answer in settled)
+        ends = [decide(job, Lost(), retry=policies[job.task], now=now) for job in jobs]
+        settled = await self._store.settle(ends)
+        written = [end for end, answer in zip(ends, settled, strict=True) if answer.answer is Answer.APPLIED]
+        self._desk.tally.lost(written, now)
+        rescued = len(written)
         if rescued:
             log.warning("rescued %d jobs whose worker had stopped beating.", rescued)
             self._desk.wake()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import ipaddress
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from rota.errors import ConfigError
+from rota.errors import ConfigError, RotaError
 
 PATIENCE = 5.0
 LONGEST_REQUEST = 8_192
@@ -42,12 +44,29 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class HealthPort:
-    """Answers `GET /livez`, `/readyz` and `/startupz`: 200 or 503. Why not is told to this machine only."""
+class Page(NamedTuple):
+    """Something to read."""
 
-    def __init__(self, address: Address, questions: Mapping[str, Callable[[], Answer]]) -> None:
+    content: bytes
+    kind: str
+
+
+class HealthPort:
+    """Answers `GET /livez`, `/readyz` and `/startupz`: 200 or 503. Why not is told to this machine only.
+
+    So are `pages`, which tell more, such as `/metrics`; from afar they need the token.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        questions: Mapping[str, Callable[[], Answer]],
+        pages: Mapping[str, Callable[[], Awaitable[Page]]] | None = None,
+        token: str | None = None,
+    ) -> None:
         self.address = address
         self._questions = questions
+        self._pages, self._token = pages or {}, token
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
@@ -75,19 +94,41 @@ class HealthPort:
         ):
             async with asyncio.timeout(PATIENCE):
                 request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._answer(request, near=_is_near(writer.get_extra_info("peername"))))
+                writer.write(await self._told(request, near=_is_near(writer.get_extra_info("peername"))))
                 await writer.drain()
         writer.close()
         with suppress(OSError, TimeoutError):
             await writer.wait_closed()
 
+    async def _told(self, request: bytes, *, near: bool) -> bytes:
+        method, path = _asked(request)
+        page = self._pages.get(path)
+        if page is None or method not in ("GET", "HEAD"):
+            return self._answer(request, near=near)
+        if not near and not self._admits(request):
+            return _response(401, "Unauthorized", "This needs the token (ROTA_METRICS_TOKEN).\n", method)
+        try:
+            found = await page()
+        except (RotaError, TimeoutError) as error:
+            words = f"{error or 'the store took too long'}\n" if near else "unknown\n"
+            return _response(503, "Service Unavailable", words, method)
+        return _response(200, "OK", found.content, method, found.kind)
+
+    def _admits(self, request: bytes) -> bool:
+        given = re.search(rb"^authorization: *bearer +(\S+) *\r$", request, re.IGNORECASE | re.MULTILINE)
+        return (
+            self._token is not None
+            and given is not None
+            and hmac.compare_digest(given[1], self._token.encode())
+        )
+
     def _answer(self, request: bytes, *, near: bool) -> bytes:
-        method, path, *_ = [*request.split(b"\r\n", 1)[0].decode("latin-1").split(" "), "", ""]
-        question = self._questions.get(path.partition("?")[0])
+        method, path = _asked(request)
+        question = self._questions.get(path)
         if method not in ("GET", "HEAD"):
             return _response(405, "Method Not Allowed", "Ask with GET.\n", method)
         if question is None:
-            known = ", ".join(self._questions)
+            known = ", ".join([*self._questions, *self._pages])
             return _response(404, "Not Found", f"There is nothing here. Ask {known}.\n", method)
         well, words = question()
         if well:
@@ -95,10 +136,17 @@ class HealthPort:
         return _response(503, "Service Unavailable", f"{words if near else 'not well'}\n", method)
 
 
-def _response(code: int, reason: str, body: str, method: str) -> bytes:
-    content = body.encode()
+def _asked(request: bytes) -> tuple[str, str]:
+    method, path, *_ = [*request.split(b"\r\n", 1)[0].decode("latin-1").split(" "), "", ""]
+    return method, path.partition("?")[0]
+
+
+def _response(
+    code: int, reason: str, body: str | bytes, method: str, kind: str = "text/plain; charset=utf-8"
+) -> bytes:
+    content = body.encode() if isinstance(body, str) else body
     head = (
-        f"HTTP/1.1 {code} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(content)}\r\n"
+        f"HTTP/1.1 {code} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n"
         "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + (b"" if method == "HEAD" else content)

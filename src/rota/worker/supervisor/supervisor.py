@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-from rota.errors import RotaError, StoreError
+from rota.errors import RotaError, StoreError, StoreUnavailable
 from rota.stores.contract import Store
 from rota.worker.ending import end_all
 from rota.worker.supervisor.block import Phase
 from rota.worker.supervisor.child import Child
 from rota.worker.supervisor.farewell import say_farewell
-from rota.worker.supervisor.health import Address, HealthPort
+from rota.worker.supervisor.health import Address, HealthPort, Page
 from rota.worker.supervisor.judging import SLACK, stuck
 from rota.worker.supervisor.notify import Notifier
 from rota.worker.supervisor.posts import Post
@@ -36,6 +36,8 @@ ZOMBIES = 8
 LEAVING = 2
 """Old children that may still finish their jobs when another is replaced for its age or its memory."""
 LEASE = 15.0
+METRICS_WITHIN = 4.0
+"""Seconds that the store has to answer whoever asks for metrics."""
 
 
 class Plan(NamedTuple):
@@ -47,6 +49,7 @@ class Plan(NamedTuple):
     max_jobs: int | None = None
     max_rss: int | None = None
     health: Address | None = None
+    metrics_token: str | None = None
 
 
 class StartFailed(RotaError):
@@ -66,8 +69,10 @@ class Supervisor:
         open_store: Callable[[str], Store],
         *,
         when_ready: Callable[[Supervisor], Coroutine[Any, Any, None]] | None = None,
+        metrics: Callable[[Store], Awaitable[Page]] | None = None,
     ) -> None:
         self.plan, self._open_store, self._when_ready = plan, open_store, when_ready
+        self._metrics = metrics
         self.facts: Facts | None = None
         """What the first child that worked said of the app."""
         self.watch = Watch()
@@ -87,7 +92,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """Until every child has gone after a stop. 0: every job that was begun has ended; 1: some were handed back."""
-        health = None if self.plan.health is None else HealthPort(self.plan.health, self.status.questions())
+        health = self._health()
         if health is not None:
             await health.open()
             log.info("health is told at http://%s/readyz.", health.address)
@@ -103,6 +108,19 @@ class Supervisor:
         if self._failed is not None:
             raise StartFailed(self._failed)
         return INTERRUPTED if self._interrupted else GRACEFUL
+
+    def _health(self) -> HealthPort | None:
+        if self.plan.health is None:
+            return None
+        pages = {} if self._metrics is None else {"/metrics": self._tell_metrics}
+        return HealthPort(self.plan.health, self.status.questions(), pages, self.plan.metrics_token)
+
+    async def _tell_metrics(self) -> Page:
+        """What is known of the work, read from the store for whoever asks."""
+        if self.watch.store is None or self._metrics is None:
+            raise StoreUnavailable("no child has reached the store yet, so nothing is known of the work.")
+        async with asyncio.timeout(METRICS_WITHIN):
+            return await self._metrics(self.watch.store)
 
     def stop(self) -> None:
         """Stop: gracefully; the second time at once; the third time by force."""

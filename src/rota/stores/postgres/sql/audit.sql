@@ -1,4 +1,5 @@
 -- Record an operator's action; in the transaction of the action itself.
 -- Writes through the key of audit.
-INSERT INTO rota.audit (at, actor, action, job_id, reason, before, after)
-VALUES (coalesce(%(now)s::timestamptz, now()), %(actor)s, %(action)s, %(id)s, %(reason)s, %(before)s, %(after)s)
+INSERT INTO rota.audit (at, actor, action, job_id, reason, before, after, about, correlation_id)
+VALUES (coalesce(%(now)s::timestamptz, now()), %(actor)s, %(action)s, %(id)s, %(reason)s, %(before)s, %(after)s,
+        %(about)s, %(correlation_id)s)

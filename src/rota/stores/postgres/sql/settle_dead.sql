@@ -5,7 +5,7 @@
 WITH given AS (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS g (
         id uuid, version integer, reason text, lost boolean, outcome text, error_class text, error_type text,
-        message text, stack text)
+        message text, stack text, fingerprint text, frame text)
 ), gone AS (
     DELETE FROM rota.jobs AS job
     WHERE job.id = ANY (%(ids)s::uuid[])
@@ -16,13 +16,14 @@ WITH given AS (
         id, run_at, created_at, claimed_at, finished_at, deadline, version, snoozes, priority, attempt, max_attempts,
         losses, timeout, session_id, parent_id, task, queue, payload, tenant, subject, external_id, key, unique_key,
         unique_scope, gate, correlation_id, tags, created_by, category, payload_version, headers, error_class,
-        error_message, reason)
+        error_message, reason, fingerprint, error_type, frame)
     SELECT
         gone.id, run_at, created_at, claimed_at, coalesce(%(now)s::timestamptz, now()), deadline, gone.version + 1,
         snoozes, priority, attempt, max_attempts, losses + CASE WHEN given.lost THEN 1 ELSE 0 END, timeout, session_id,
         parent_id, task, queue, payload, tenant, subject, external_id, key, unique_key, unique_scope, gate,
         correlation_id, tags, created_by, category, payload_version, headers,
-        coalesce(given.error_class, gone.error_class), coalesce(given.message, gone.error_message), given.reason
+        coalesce(given.error_class, gone.error_class), coalesce(given.message, gone.error_message), given.reason,
+        given.fingerprint, given.error_type, given.frame
     FROM gone JOIN given ON given.id = gone.id
     RETURNING id
 ), noted AS (

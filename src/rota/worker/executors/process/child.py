@@ -25,7 +25,7 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias, cast
 
 from rota.config import hand_over
-from rota.current import RunningJob, running
+from rota.current import RunningJob, keeper, running
 from rota.task import Task
 from rota.worker.executors.process import telling
 from rota.worker.executors.process.place import Place, Surroundings, find, take_over
@@ -170,6 +170,7 @@ class Child:
 
     async def _run(self, job: RunningJob, number: int, place: Place) -> None:
         running.set(job)
+        keeper.set(self.telling.line)
         limit_cpu(self._boot["limits"]["cpu"])
         self._begun = self.telling.number = number
         try:

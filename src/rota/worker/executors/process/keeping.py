@@ -21,7 +21,7 @@ from typing import Any
 
 from rota._core.process import Process
 from rota._core.suspects import Death
-from rota.current import running
+from rota.current import keeper, running
 from rota.worker.execution import Run
 from rota.worker.executors.process import family
 from rota.worker.executors.process.system import DUMP_SIGNAL
@@ -145,6 +145,8 @@ class Kept(asyncio.Protocol):
             for header, body in self._frames.feed(data):
                 if header.get("is") == "log":
                     self._logged(header)
+                elif header.get("is") == "line":
+                    self._line(header)
                 else:
                     self._on_news(self, header, body)
         except (Garbled, KeyError, TypeError, ValueError) as error:
@@ -164,6 +166,22 @@ class Kept(asyncio.Protocol):
         self.log.append(f"{at} {logging.getLevelName(level)} {logger.name}: {message}"[:500])
         if not logger.isEnabledFor(level):
             return
+        token = running.set(self.run if header.get("number") == self.number else None)
+        try:
+            self._handled(logger, level, message, where, header)
+        except Exception:  # a filter of the app's: it must not end the child, and so blame its job
+            traceback.print_exc()
+        finally:
+            running.reset(token)
+
+    def _line(self, header: Header) -> None:
+        """Keep a line that a job of the child's said of itself."""
+        level, message = int(header["level"]), str(header["message"])
+        keep = keeper.get()
+        if keep is not None and self.run is not None and header.get("number") == self.number:
+            keep(self.run, level, message)
+
+    def _handled(self, logger: logging.Logger, level: int, message: str, where: Any, header: Header) -> None:
         made = logger.makeRecord(
             logger.name, level, str(where[0]), int(where[1]), message, (), None, str(where[2]), None
         )
@@ -174,13 +192,7 @@ class Kept(asyncio.Protocol):
             made.__dict__.update({name: value for name, value in extra.items() if name not in made.__dict__})
         if made.exc_text:
             made.msg, made.exc_text = f"{message}\n{made.exc_text}", None
-        token = running.set(self.run if header.get("number") == self.number else None)
-        try:
-            logger.handle(made)
-        except Exception:  # a filter of the app's: it must not end the child, and so blame its job
-            traceback.print_exc()
-        finally:
-            running.reset(token)
+        logger.handle(made)
 
     # Its end
 

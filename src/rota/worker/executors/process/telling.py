@@ -15,6 +15,7 @@ from typing import Any
 
 from rota._core.failure import MESSAGE_LIMIT, STACK_LIMIT, ErrorClass, Failure, clip, clip_head, storable
 from rota._core.retry import Retry
+from rota.current import RunningJob
 from rota.errors import Cancel, Die, PayloadInvalid, RetryAfter, Snooze
 from rota.worker.endings import failure_of, reason_of
 from rota.worker.executors.process.wire import Header, frame
@@ -41,6 +42,10 @@ class Telling:
             return
         with contextlib.suppress(OSError), self._lock:
             self._line.sendall(frame(header, body))
+
+    def line(self, _job: RunningJob, level: int, message: str) -> None:
+        """Send a line of the job's own log."""
+        self.say({"is": "line", "number": self.number, "level": level, "message": clip(message, LOG_LIMIT)})
 
 
 class Pipe(logging.Handler):

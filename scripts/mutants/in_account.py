@@ -1,0 +1,61 @@
+"""Mutants of dead letters, bulk operations and the audit."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+SQL = "stores/postgres/sql"
+LETTERS = "conformance/test_dead_letters.py"
+REPROCESSING = "conformance/test_reprocessing.py"
+OPERATIONS = "conformance/test_operations_stored.py"
+
+MUTANTS = (
+    Mutant(
+        name="a review is changed whatever its version",
+        file=f"{SQL}/review.sql",
+        old=" AND dead.version = %(version)s AND dead.review = %(origin)s",
+        new="",
+        where=LETTERS,
+        by="test_a_review_of_an_older_version_changes_nothing[postgres]",
+    ),
+    Mutant(
+        name="a reprocessing is told by half",
+        file="stores/postgres/dead_letters.py",
+        old="for audit in audits:",
+        new="for audit in audits[:1]:",
+        where=REPROCESSING,
+        by="test_a_double_click_makes_one_job_and_one_audit_pair[postgres]",
+    ),
+    Mutant(
+        name="the key of a dead job stays with it when its work is done again",
+        file=f"{SQL}/inherit_keys.sql",
+        old="WHERE held.job_id = %(dead)s AND",
+        new="WHERE held.job_id = %(id)s AND",
+        where=REPROCESSING,
+        by="test_the_idempotency_key_leads_to_the_new_job[postgres]",
+    ),
+    Mutant(
+        name="the audit can be deleted from",
+        file="stores/postgres/migrations/0006_dead_letters.sql",
+        old="BEFORE UPDATE OR DELETE ON rota.audit",
+        new="BEFORE UPDATE ON rota.audit",
+        where="stores/postgres/test_audit_kept.py",
+        by="test_removing_leaves_the_audit_as_closed_as_it_was",
+    ),
+    Mutant(
+        name="a driver goes on when another has taken its operation over",
+        file=f"{SQL}/operation_advance.sql",
+        old=" AND o.driver = %(driver)s",
+        new="",
+        where=OPERATIONS,
+        by="test_a_stopped_operation_tells_its_driver_and_goes_on_under_another[postgres]",
+    ),
+    Mutant(
+        name="a dead letter is resolved by a new job that died",
+        file="_core/review.py",
+        old="if state in (State.COMPLETED, State.PARTIAL):",
+        new="if state in (State.COMPLETED, State.PARTIAL, State.DEAD):",
+        where=REPROCESSING,
+        by="test_a_dead_letter_is_back_in_review_when_the_new_job_dies_and_only_one_of_them_is_open[memory]",
+    ),
+)

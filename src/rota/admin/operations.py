@@ -1,0 +1,230 @@
+"""One verb on every dead letter that matches: counted first, then done as a tracked operation, paced and stoppable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from rota._core.actions import Audit
+from rota._core.dead_letter import DeadFilter, DeadLetter
+from rota._core.operation import Operation, OperationState, Progress
+from rota._core.review import Review, ReviewVerb, origins
+from rota.admin.bulk import Matched
+from rota.admin.dead_letters import DeadLetters
+from rota.errors import (
+    JobNotFound,
+    MoveRefused,
+    NotUnique,
+    OperationNotFound,
+    OperationOver,
+    RotaError,
+    UnknownTask,
+)
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rota._core.task_spec import TaskSpec
+
+PAGE = 100
+AT_ONCE = 10
+COUNT_CAP = 1_000_000
+BULK = (ReviewVerb.ACKNOWLEDGE, ReviewVerb.DISCARD, ReviewVerb.REPROCESS)
+
+
+class Operations(DeadLetters):
+    """Bulk work on dead letters. A filter without reviews means those that nobody has looked at."""
+
+    async def match(self, verb: ReviewVerb, wanted: DeadFilter) -> Matched:
+        """How many dead letters an operation would meet now; nothing is changed."""
+        found = await self.store.count_dead_letters(_meant(verb, wanted), cap=COUNT_CAP)
+        return Matched(found, capped=found == COUNT_CAP)
+
+    async def begin_operation(
+        self,
+        verb: ReviewVerb,
+        wanted: DeadFilter,
+        *,
+        reason: str | None = None,
+        rate: float | None = None,
+    ) -> Operation:
+        """Record that `verb` is to be done to every dead letter that matches now; `drive` does it.
+
+        What dies later is not touched, however long it takes.
+        """
+        from uuid_utils.compat import uuid7
+
+        now = await self.store.now()
+        meant = _meant(verb, wanted)
+        until = now if meant.until is None else min(now, meant.until)
+        meant = meant._replace(until=until, before=None)
+        total = (await self.match(verb, meant)).jobs
+        operation = Operation(
+            uuid7(),
+            verb,
+            meant,
+            self.actor,
+            reason,
+            rate,
+            total,
+            Progress(),
+            OperationState.RUNNING,
+            uuid7(),
+            now,
+            now,
+        )
+        await self.store.begin_operation(
+            operation, self._told(operation, "operation_begun", reason, after=words(operation))
+        )
+        return operation
+
+    async def drive(
+        self, operation: Operation, *, on_progress: Callable[[Progress], None] | None = None
+    ) -> Operation:
+        """Do what is left of it, newest first, each dead letter with its own fence and audit row.
+
+        Ends early when somebody stops it or drives it elsewhere. When this
+        process is interrupted it is stopped, and can be resumed.
+        """
+        try:
+            await self._drive(operation, on_progress)
+        except BaseException:
+            # Not left behind as running. What was done is noted.
+            with suppress(RotaError):
+                await asyncio.shield(self.stop_operation(operation.id, reason="interrupted", quietly=True))
+            raise
+        return await self.operation(operation.id)
+
+    async def _drive(self, operation: Operation, on_progress: Callable[[Progress], None] | None) -> None:
+        specs = await self._specs()
+        progress = operation.progress
+        pace = Pace(operation.rate)
+        at_once = AT_ONCE if operation.rate is None else 1
+        while True:
+            wanted = operation.wanted._replace(before=progress.cursor, limit=PAGE)
+            page = await self.store.dead_letters(wanted)
+            for start in range(0, len(page), at_once):
+                batch = page[start : start + at_once]
+                await pace.wait()
+                progress = await self._batch(operation, batch, specs, progress)
+                if not await self.store.advance_operation(operation.id, operation.driver, progress):
+                    return
+                if on_progress is not None:
+                    on_progress(progress)
+            if len(page) < PAGE:
+                await self.store.advance_operation(operation.id, operation.driver, progress, finished=True)
+                return
+
+    async def _batch(
+        self,
+        operation: Operation,
+        batch: Sequence[DeadLetter],
+        specs: Mapping[str, TaskSpec],
+        progress: Progress,
+    ) -> Progress:
+        answers = await asyncio.gather(
+            *(self._act(operation, letter, specs) for letter in batch), return_exceptions=True
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            field = answer
+            progress = progress._replace(**{field: getattr(progress, field) + 1})
+        return progress._replace(cursor=batch[-1].job.id)
+
+    async def _act(self, operation: Operation, letter: DeadLetter, specs: Mapping[str, TaskSpec]) -> str:
+        """What became of one dead letter, as the name of what is counted."""
+        try:
+            done, _ = await self._once(operation.verb, letter, operation.reason, specs, about=operation.about)
+        except (MoveRefused, UnknownTask, NotUnique):
+            return "refused"
+        except JobNotFound:
+            return "changed"
+        return "changed" if done is None or done.already else "done"
+
+    async def operations(self, *, limit: int = 20) -> Sequence[Operation]:
+        """The operations, newest first."""
+        return await self.store.operations(limit=limit)
+
+    async def operation(self, operation_id: UUID) -> Operation:
+        """One of them, or `OperationNotFound`."""
+        found = await self.store.operations(operation_id=operation_id, limit=1)
+        if not found:
+            raise OperationNotFound(operation_id)
+        return found[0]
+
+    async def stop_operation(
+        self, operation_id: UUID, *, reason: str | None = None, quietly: bool = False
+    ) -> Operation:
+        """Let it rest: its driver stops before the next dead letter. `quietly`: no matter if it does not run."""
+        return await self._steer(operation_id, OperationState.STOPPED, reason, None, quietly=quietly)
+
+    async def resume_operation(self, operation_id: UUID, *, reason: str | None = None) -> Operation:
+        """Take an unfinished operation over, from where it is; `drive` goes on with it."""
+        from uuid_utils.compat import uuid7
+
+        return await self._steer(operation_id, OperationState.RUNNING, reason, uuid7())
+
+    async def _steer(
+        self,
+        operation_id: UUID,
+        to: OperationState,
+        reason: str | None,
+        driver: UUID | None,
+        *,
+        quietly: bool = False,
+    ) -> Operation:
+        before = await self.operation(operation_id)
+        action = "operation_stopped" if to is OperationState.STOPPED else "operation_resumed"
+        audit = self._told(before, action, reason, before=before.state.value, after=to.value)
+        after = await self.store.steer_operation(operation_id, to, audit, driver=driver)
+        if after is None and not quietly:
+            raise OperationOver(operation_id, (await self.operation(operation_id)).state.value)
+        return after or await self.operation(operation_id)
+
+    def _told(self, operation: Operation, action: str, reason: str | None, **said: Any) -> Audit:
+        return Audit(self.actor, action, None, reason, about=operation.about, **said)
+
+
+class Pace:
+    """Lets through so many a second, evenly; None: all at once."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._step = 0.0 if rate is None else 1.0 / rate
+        self._next = monotonic()
+
+    async def wait(self) -> None:
+        if not self._step:
+            return
+        ahead = self._next - monotonic()
+        if ahead > 0:
+            await asyncio.sleep(ahead)
+        self._next = max(self._next, monotonic() - self._step) + self._step
+
+
+def words(operation: Operation) -> str:
+    """What an operation does, for people and for the audit."""
+    asked = operation.wanted.as_json()
+    asked.pop("until", None)
+    reviews = asked.pop("reviews", ())
+    which = [f"{name}={value}" for name, value in asked.items()]
+    if isinstance(reviews, list | tuple) and tuple(reviews) != (Review.PENDING,):
+        which.append(f"review={','.join(str(one) for one in reviews)}")
+    what = "dead letter" if operation.total == 1 else "dead letters"
+    return f"{operation.verb.value} {operation.total:,} {what} ({', '.join(which) or 'all in review'})"
+
+
+def _meant(verb: ReviewVerb, wanted: DeadFilter) -> DeadFilter:
+    """The filter with the reviews that the verb can be done to."""
+    if verb not in BULK:
+        raise ValueError(f"{verb.value} is not done by hand; by filter: {', '.join(BULK)}.")
+    asked = wanted.reviews or (Review.PENDING,)
+    possible = tuple(one for one in asked if one in origins(verb))
+    if not possible:
+        raise ValueError(
+            f"cannot {verb.value} what is {' or '.join(asked)}; it is for {' or '.join(origins(verb))}."
+        )
+    return wanted._replace(reviews=possible)

@@ -1,0 +1,271 @@
+"""`rota stats`, `rota queues`, `rota tenants`: is it keeping up, and for whom?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota._core.job import State
+from rota.cli import exits
+from rota.cli.commands import Call, Command, with_admin
+from rota.cli.params import Length
+from rota.cli.words import many, span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from rota._core.numbers import Summary, TenantTotal
+    from rota.admin import Admin
+    from rota.admin.numbers import Overview, QueueView
+
+UNKNOWN = "unknown"
+SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+since_option: Callable[[Any], Any] = click.option(
+    "--since",
+    default=3600.0,
+    type=Length(),
+    metavar="DURATION",
+    show_default="1h",
+    help="How far back, in whole minutes; at most 14 days.",
+)
+
+
+@click.command(
+    "stats",
+    cls=Command,
+    examples=(
+        "rota stats",
+        "rota stats --by queue --since 24h",
+        "rota stats --json | jq .oldest_pending_minutes",
+    ),
+)
+@click.option(
+    "--by", type=click.Choice(["task", "queue"]), default="task", show_default=True, help="One line each."
+)
+@since_option
+@with_admin
+async def stats(call: Call, admin: Admin, by: str, since: float) -> None:
+    """Rates, waits, durations and errors of the last hour.
+
+    Columns: name, attempts, completed, failed and retried, dead, error rate, wait and run time at the 50th, 95th and
+    99th percentile. What could not be read is `unknown`.
+    """
+    seen = await admin.overview(since)
+    if call.output.as_json:
+        call.output.value(_whole(seen))
+        return
+    figures = seen.figures
+    groups = {} if figures is None else (figures.by_task() if by == "task" else figures.by_queue())
+    call.output.table(
+        (
+            by,
+            "attempts",
+            "done",
+            "failed",
+            "dead",
+            "errors",
+            "wait p50",
+            "p95",
+            "p99",
+            "run p50",
+            "p95",
+            "p99",
+        ),
+        [_row(name, summary) for name, summary in groups.items()],
+        records=(),
+    )
+    for line in _words(seen):
+        call.output.words(line)
+
+
+@click.command("queues", cls=Command, examples=("rota queues", "rota queues --since 10m --json"))
+@since_option
+@with_admin
+async def queues(call: Call, admin: Admin, since: float) -> None:
+    """Each queue: what waits, how long, and who serves it.
+
+    Columns: queue, pending, running, dead, oldest due job, slots of living workers that may serve it, completed a
+    minute, wait at the 95th percentile, the target (and whether it is missed), error rate.
+    """
+    seen = await admin.overview(since)
+    found = seen.queues()
+    call.output.table(
+        (
+            "queue",
+            "pending",
+            "running",
+            "dead",
+            "oldest",
+            "slots",
+            "done/min",
+            "wait p95",
+            "target",
+            "errors",
+        ),
+        [_queue_row(view, seen) for view in found],
+        records=[_queue_record(view, seen) for view in found],
+    )
+    _say_unknown(call, seen)
+    if not found:
+        call.output.words("No queue has work, or had any in this time.")
+        exits.leave(exits.NOTHING)
+
+
+@click.command("tenants", cls=Command, examples=("rota tenants", "rota tenants --since 24h --json"))
+@since_option
+@with_admin
+async def tenants(call: Call, admin: Admin, since: float) -> None:
+    """What was done for each tenant.
+
+    Columns: tenant (- for jobs of none), attempts, attempts a minute, failed, error rate, time spent.
+    """
+    found = await admin.tenants(since)
+    call.output.table(
+        ("tenant", "attempts", "a minute", "failed", "errors", "time spent"),
+        [_tenant_row(total, since) for total in found],
+        records=[total._asdict() | {"per_minute": total.jobs * 60 / since} for total in found],
+    )
+    if not found:
+        call.output.words("Nothing was done for anybody in this time.")
+        exits.leave(exits.NOTHING)
+
+
+def _row(name: str, summary: Summary) -> tuple[object, ...]:
+    ended = summary.endings
+    return (
+        name,
+        summary.attempts,
+        summary.done,
+        ended.get("failed", 0),
+        ended.get("dead", 0),
+        _share(summary.error_rate),
+        *(_length(summary.wait(share)) for _, share in SHARES),
+        *(_length(summary.run(share)) for _, share in SHARES),
+    )
+
+
+def _queue_row(view: QueueView, seen: Overview) -> tuple[object, ...]:
+    return (
+        view.queue,
+        _count(view.pending, capped=seen.capped),
+        _count(view.running, capped=seen.capped),
+        _count(view.dead, capped=seen.capped),
+        UNKNOWN if seen.heads is None else _length(view.oldest_wait),
+        _count(view.slots),
+        UNKNOWN if view.done is None else f"{view.done.done * 60 / seen.since:.1f}",
+        UNKNOWN if view.done is None else _length(view.done.wait(0.95)),
+        _target(view),
+        UNKNOWN if view.done is None else _share(view.done.error_rate),
+    )
+
+
+def _queue_record(view: QueueView, seen: Overview) -> dict[str, Any]:
+    return {
+        "queue": view.queue,
+        "pending": view.pending,
+        "running": view.running,
+        "dead": view.dead,
+        "capped": seen.capped,
+        "oldest_wait": view.oldest_wait,
+        "slots": view.slots,
+        "target": view.target,
+        "late": view.late,
+        "figures": None if view.done is None else _summary(view.done),
+        "unknown": dict(seen.unknown),
+    }
+
+
+def _target(view: QueueView) -> str:
+    if view.target is None:
+        return ""
+    return span(view.target) + {True: " late", False: " ok", None: " unknown"}[view.late]
+
+
+def _tenant_row(total: TenantTotal, since: float) -> tuple[object, ...]:
+    return (
+        total.tenant or "-",
+        total.jobs,
+        f"{total.jobs * 60 / since:.1f}",
+        total.faults,
+        _share(total.faults / total.jobs if total.jobs else None),
+        span(total.run_sum),
+    )
+
+
+def _words(seen: Overview) -> list[str]:
+    """The whole in a few sentences."""
+    pending, running, dead = (seen.jobs(state) for state in (State.PENDING, State.RUNNING, State.DEAD))
+    oldest = (
+        UNKNOWN
+        if seen.heads is None
+        else ("nothing is due" if seen.oldest_wait is None else span(seen.oldest_wait))
+    )
+    counts = (
+        f"pending {_count(pending, capped=seen.capped)}, running {_count(running, capped=seen.capped)}, "
+        f"dead {_count(dead, capped=seen.capped)}; oldest due: {oldest}."
+    )
+    lines = [counts]
+    lines += [f"lane {lane.lane}: {_share(lane.used)} of its slots busy." for lane in seen.lanes or ()]
+    if seen.workers is not None:
+        slots = sum(worker.slots for worker in seen.workers)
+        lines.append(f"{many(len(seen.workers), 'living worker')}, {many(slots, 'slot')}.")
+    lines += [f"{what}: unknown ({why})" for what, why in seen.unknown.items()]
+    return lines
+
+
+def _say_unknown(call: Call, seen: Overview) -> None:
+    for what, why in seen.unknown.items():
+        call.output.words(f"{what}: unknown ({why})")
+
+
+def _whole(seen: Overview) -> dict[str, Any]:
+    """All of it as JSON; null is unknown."""
+    figures = seen.figures
+    oldest = seen.oldest_wait
+    return {
+        "since_seconds": seen.since,
+        "pending": seen.jobs(State.PENDING),
+        "processing": seen.jobs(State.RUNNING),
+        "dead": seen.jobs(State.DEAD),
+        "failed": None if figures is None else figures.whole().endings.get("failed", 0),
+        "capped": seen.capped,
+        "oldest_pending_minutes": None
+        if seen.heads is None
+        else (0.0 if oldest is None else oldest.total_seconds() / 60),
+        "workers": None if seen.workers is None else len(seen.workers),
+        "lanes": None if seen.lanes is None else {lane.lane: lane.used for lane in seen.lanes},
+        "tasks": None
+        if figures is None
+        else {name: _summary(each) for name, each in figures.by_task().items()},
+        "queues": None
+        if figures is None
+        else {name: _summary(each) for name, each in figures.by_queue().items()},
+        "unknown": dict(seen.unknown),
+    }
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    return {
+        "attempts": summary.attempts,
+        "endings": dict(summary.endings),
+        "error_rate": summary.error_rate,
+        "wait": {name: summary.wait(share) for name, share in SHARES},
+        "run": {name: summary.run(share) for name, share in SHARES},
+    }
+
+
+def _count(number: int | None, *, capped: bool = False) -> str:
+    if number is None:
+        return UNKNOWN
+    return f"{number:,}+" if capped else f"{number:,}"
+
+
+def _length(length: float | timedelta | None) -> str:
+    return "" if length is None else span(length)
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"

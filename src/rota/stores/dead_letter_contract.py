@@ -1,0 +1,101 @@
+"""The promises of a store about dead letters, bulk operations on them, and the audit. Conformance tests quote them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from rota._core.actions import Audit, AuditFilter
+from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.job import NewJob
+from rota._core.operation import Operation, OperationState, Progress
+from rota._core.review import ReviewChange, Reviewed
+
+
+class DeadLetters(Protocol):
+    """What every store promises of dead jobs and their review."""
+
+    async def dead_letter(self, job_id: UUID) -> DeadLetter | None:
+        """The dead job with this id, or None when no dead job has it."""
+        ...
+
+    async def dead_letters(self, wanted: DeadFilter) -> list[DeadLetter]:
+        """The dead jobs that match, newest first, at most `limit`."""
+        ...
+
+    async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
+        """How many dead jobs match, counted up to `cap`."""
+        ...
+
+    async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
+        """The matching dead jobs by fingerprint, the group that was seen last first, at most `limit` groups.
+
+        Of the filter, only `reviews`, `group`, `task` and `limit` count; no
+        reviews means those that wait for one.
+        """
+        ...
+
+    async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
+        """Apply a review if the version still holds, and record it in the audit: both or neither.
+
+        `already` when this very review was applied before; then nothing is
+        recorded again.
+        """
+        ...
+
+    async def reprocess(self, change: ReviewChange, job: NewJob, audits: Sequence[Audit]) -> Reviewed:
+        """Store the new job of a dead one, if the version still holds, with the review and the audits: all or nothing.
+
+        The keys of the dead job pass to the new one. `already`, with the job
+        that is there, when the dead one is being reprocessed: a second click
+        makes no second job. `NotUnique` when another job has taken its unique
+        key meanwhile.
+        """
+        ...
+
+    async def settle_reviews(self) -> tuple[int, int]:
+        """Close the reviews whose new job completed, and reopen those whose new job did not; each with its audit.
+
+        How many were moved, and how many are still being reprocessed. Safe to run twice at once.
+        """
+        ...
+
+
+class Operations(Protocol):
+    """What every store promises of bulk operations."""
+
+    async def begin_operation(self, operation: Operation, audit: Audit) -> None:
+        """Store a new operation, with its audit. Repeating it changes nothing."""
+        ...
+
+    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
+        """The operations, newest first; or the one with this id."""
+        ...
+
+    async def advance_operation(
+        self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False
+    ) -> bool:
+        """Note how far its driver came, if it still runs under this driver; whether it does (so: go on)."""
+        ...
+
+    async def steer_operation(
+        self, operation_id: UUID, to: OperationState, audit: Audit, *, driver: UUID | None = None
+    ) -> Operation | None:
+        """Stop a running operation, or let an unfinished one go on under a new driver; None: it cannot.
+
+        The audit is recorded with it.
+        """
+        ...
+
+
+class AuditTrail(Protocol):
+    """What every store promises of the audit: rows are added, and never changed or removed."""
+
+    async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
+        """The audit rows that match, newest first, at most `limit`."""
+        ...
+
+
+class Account(DeadLetters, Operations, AuditTrail, Protocol):
+    """All of it."""

@@ -1,0 +1,77 @@
+"""The verbs about dead letters, operations and the audit, each one step under the store's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from uuid import UUID
+
+from rota._core.actions import Audit, AuditFilter
+from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.job import NewJob
+from rota._core.operation import Operation, OperationState, Progress
+from rota._core.review import ReviewChange, Reviewed
+from rota.stores.memory import dead_letters, operations
+from rota.stores.memory.book import Book
+
+
+class Account:
+    """A part of the memory store: `stores/dead_letter_contract.py` has the promises."""
+
+    _book: Book
+
+    def _step(self) -> AbstractContextManager[datetime]:
+        raise NotImplementedError
+
+    async def dead_letter(self, job_id: UUID) -> DeadLetter | None:
+        with self._step():
+            return dead_letters.one(self._book, job_id)
+
+    async def dead_letters(self, wanted: DeadFilter) -> list[DeadLetter]:
+        with self._step():
+            return dead_letters.find(self._book, wanted)
+
+    async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
+        with self._step():
+            return dead_letters.count(self._book, wanted, cap)
+
+    async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
+        with self._step() as now:
+            return dead_letters.groups(self._book, wanted, now)
+
+    async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
+        with self._step() as now:
+            return dead_letters.change(self._book, change, audit, now)
+
+    async def reprocess(self, change: ReviewChange, job: NewJob, audits: Sequence[Audit]) -> Reviewed:
+        with self._step() as now:
+            return dead_letters.reprocess(self._book, change, job, audits, now)
+
+    async def settle_reviews(self) -> tuple[int, int]:
+        with self._step() as now:
+            return dead_letters.settle(self._book, now)
+
+    async def begin_operation(self, operation: Operation, audit: Audit) -> None:
+        with self._step() as now:
+            operations.begin(self._book, operation, audit, now)
+
+    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
+        with self._step():
+            return operations.listed(self._book, operation_id, limit)
+
+    async def advance_operation(
+        self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False
+    ) -> bool:
+        with self._step() as now:
+            return operations.advance(self._book, operation_id, driver, progress, finished=finished, now=now)
+
+    async def steer_operation(
+        self, operation_id: UUID, to: OperationState, audit: Audit, *, driver: UUID | None = None
+    ) -> Operation | None:
+        with self._step() as now:
+            return operations.steer(self._book, operation_id, to, audit, driver=driver, now=now)
+
+    async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
+        with self._step():
+            return operations.trail(self._book, wanted)

@@ -1,0 +1,77 @@
+"""The verbs about dead letters, operations and the audit, each handed to the module that knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from rota._core.actions import Audit, AuditFilter
+from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.job import NewJob
+from rota._core.operation import Operation, OperationState, Progress
+from rota._core.review import ReviewChange, Reviewed
+from rota.stores.postgres.dead_letters import DeadLetters
+from rota.stores.postgres.operations import Operations
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connections
+    from rota.stores.postgres.keyring import Keyring
+
+
+class Ledger(NamedTuple):
+    """What one event loop needs for them."""
+
+    letters: DeadLetters
+    operations: Operations
+
+    @classmethod
+    def on(cls, connections: Connections, keys: Keyring) -> Ledger:
+        return cls(DeadLetters(connections, keys), Operations(connections))
+
+
+class Account:
+    """A part of the PostgreSQL store: `stores/dead_letter_contract.py` has the promises."""
+
+    def _ledger(self) -> Ledger:
+        raise NotImplementedError
+
+    async def dead_letter(self, job_id: UUID) -> DeadLetter | None:
+        return await self._ledger().letters.one(job_id)
+
+    async def dead_letters(self, wanted: DeadFilter) -> list[DeadLetter]:
+        return await self._ledger().letters.find(wanted)
+
+    async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
+        return await self._ledger().letters.count(wanted, cap)
+
+    async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
+        return await self._ledger().letters.groups(wanted)
+
+    async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
+        return await self._ledger().letters.change(change, audit)
+
+    async def reprocess(self, change: ReviewChange, job: NewJob, audits: Sequence[Audit]) -> Reviewed:
+        return await self._ledger().letters.reprocess(change, job, audits)
+
+    async def settle_reviews(self) -> tuple[int, int]:
+        return await self._ledger().letters.settle()
+
+    async def begin_operation(self, operation: Operation, audit: Audit) -> None:
+        await self._ledger().operations.begin(operation, audit)
+
+    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
+        return await self._ledger().operations.listed(operation_id, limit)
+
+    async def advance_operation(
+        self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False
+    ) -> bool:
+        return await self._ledger().operations.advance(operation_id, driver, progress, finished=finished)
+
+    async def steer_operation(
+        self, operation_id: UUID, to: OperationState, audit: Audit, *, driver: UUID | None = None
+    ) -> Operation | None:
+        return await self._ledger().operations.steer(operation_id, to, audit, driver)
+
+    async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
+        return await self._ledger().letters.trail(wanted)

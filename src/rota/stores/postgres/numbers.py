@@ -1,0 +1,130 @@
+"""Numbers: the minutes that sessions report, and what they make together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rota._core.numbers import KEPT, MERGED_AFTER, OPEN, Figures, LaneTotal, Minute, TenantTotal, Total
+from rota._core.queue import Queue
+from rota.stores.numbers_contract import Head
+from rota.stores.postgres.sqlfiles import statement
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.connections import Connection, Connections
+
+SECONDS = 60.0
+"""How long a roll may take: it may have much to merge after a long rest."""
+
+
+class Numbers:
+    """The verbs about numbers on one event loop's connections."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def note(self, session: UUID, minutes: Sequence[Minute]) -> None:
+        parameters = {
+            "session": session,
+            "totals": _json(_totals(minutes)),
+            "tenants": _json(
+                total._asdict() | {"minute": minute.start.isoformat()}
+                for minute in minutes
+                for total in minute.tenants
+            ),
+            "lanes": _json(
+                total._asdict() | {"minute": minute.start.isoformat()}
+                for minute in minutes
+                for total in minute.lanes
+            ),
+            "open": OPEN,
+            "now": self._connections.now(),
+        }
+
+        async def call(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("note_minutes"), parameters)
+
+        await self._connections.run(call)
+
+    async def roll(self) -> int:
+        parameters = {"merged_after": MERGED_AFTER, "kept": KEPT, "now": self._connections.now()}
+
+        async def call(connection: Connection, _: bool) -> int:
+            async with connection.transaction():
+                row = await (await connection.execute(statement("roll"), parameters)).fetchone()
+                await connection.execute(statement("roll_tenants"), parameters)
+                await connection.execute(statement("roll_lanes"), parameters)
+                return int(row[0]) if row else 0
+
+        return await self._connections.run(call, seconds=SECONDS)
+
+    async def figures(self, since: float) -> Figures:
+        parameters = {"since": timedelta(seconds=since), "now": self._connections.now()}
+
+        async def call(connection: Connection, _: bool) -> Figures:
+            # Planned for the stretch that is asked for: an hour goes by the key, a fortnight reads it all.
+            row = await (await connection.execute(statement("figures"), parameters, prepare=False)).fetchone()
+            assert row is not None
+            start, until, totals, tenants, lanes = row
+            return Figures(
+                start,
+                until,
+                tuple(_total(fields) for fields in totals or ()),
+                tuple(TenantTotal(*fields) for fields in tenants or ()),
+                tuple(LaneTotal(*fields) for fields in lanes or ()),
+            )
+
+        return await self._connections.run(call)
+
+    async def publish_queues(self, queues: Sequence[Queue]) -> None:
+        rows = _json({"name": queue.name, "target": queue.target_seconds} for queue in queues)
+
+        async def call(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("publish_queues"), {"queues": rows})
+
+        await self._connections.run(call)
+
+    async def queues(self) -> list[Queue]:
+        async def call(connection: Connection, _: bool) -> list[Queue]:
+            rows = await (await connection.execute(statement("queues"))).fetchall()
+            return [Queue(name, target) for name, target in rows]
+
+        return await self._connections.run(call)
+
+    async def heads(self) -> list[Head]:
+        async def call(connection: Connection, _: bool) -> list[Head]:
+            rows: Iterable[tuple[str, datetime]] = await (
+                await connection.execute(statement("heads"))
+            ).fetchall()
+            return [Head(queue, oldest) for queue, oldest in rows]
+
+        return await self._connections.run(call)
+
+
+def _totals(minutes: Sequence[Minute]) -> Iterable[dict[str, Any]]:
+    for minute in minutes:
+        for total in minute.totals:
+            yield {
+                **total._asdict(),
+                "minute": minute.start.isoformat(),
+                "waits": list(total.waits),
+                "wait_counts": list(total.waits.values()),
+                "runs": list(total.runs),
+                "run_counts": list(total.runs.values()),
+            }
+
+
+def _total(fields: Sequence[Any]) -> Total:
+    queue, task, ending, jobs, wait_sum, run_sum, waits, runs = fields
+    return Total(queue, task, ending, jobs, wait_sum, run_sum, _histogram(waits), _histogram(runs))
+
+
+def _histogram(stored: Mapping[str, int] | None) -> dict[int, int]:
+    return {int(place): count for place, count in (stored or {}).items()}
+
+
+def _json(rows: Iterable[Mapping[str, Any]]) -> str:
+    return json.dumps(list(rows))
