@@ -62,6 +62,15 @@ def test_drain_runs_what_is_due_and_what_is_retried_then_ends(process, rota, job
     assert "worker started: lanes fast=3 (fast), general=5 (every queue)" in said.err
 
 
+def test_a_drain_of_a_store_that_only_its_child_sees_is_refused(process, jobs, tmp_path):
+    (tmp_path / "inside.py").write_text('from rota import Rota\napp = Rota("memory://")\n')
+
+    said = process("worker", "inside.py", "--drain")
+
+    assert said.code == 2
+    assert "this app's (memory) lives in its process. Add --processes 0." in said.err
+
+
 def test_drain_is_done_at_once_when_there_is_nothing(process, jobs, app):
     assert process("worker", "--drain").code == 0
 

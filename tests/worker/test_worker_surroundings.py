@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 
 import pytest
 
 from rota import current_job
 from rota.errors import RotaError
+from rota.worker import opening
 
 
 @pytest.mark.req("L17")
@@ -76,6 +78,28 @@ async def test_a_resource_that_cannot_be_closed_does_not_keep_the_others_open(st
 
     assert (code, closed) == (0, ["database"])
     assert "the resource 'mailer' could not be closed cleanly" in caplog.text
+
+
+async def test_a_resource_that_hangs_while_it_closes_keeps_neither_the_others_nor_the_worker(
+    stage, caplog, monkeypatch
+):
+    monkeypatch.setattr(opening, "CLOSE_WITHIN", 0.2)
+    closed: list[str] = []
+
+    @stage.app.resource
+    async def database():
+        yield 1
+        closed.append("database")
+
+    @stage.app.resource
+    async def mailer():
+        yield 2
+        await asyncio.Event().wait()
+
+    code = await stage.stop(await stage.work())
+
+    assert (code, closed) == (0, ["database"])
+    assert "the resource 'mailer' has not closed within 0.2 s" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])

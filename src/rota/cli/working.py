@@ -93,12 +93,8 @@ async def tell_metrics(store: Store) -> Page:
 async def stop_when_drained(supervisor: Supervisor) -> None:
     """`--drain` under a supervisor: watch what is left, and stop everybody when nothing is."""
     facts, store = supervisor.facts, supervisor.watch.store
-    if facts is None or store is None:
-        supervisor.stop()
-        raise ConfigError(
-            "--drain needs a store that the supervisor can reach, and this app's lives in its process. "
-            "Add --processes 0."
-        )
+    assert facts is not None
+    assert store is not None, "a child whose store is inside its process refuses to drain"
     await draining.until_empty(
         store, draining.Scope(facts.only or tuple(facts.tasks), facts.queues, facts.tenant)
     )
@@ -139,6 +135,11 @@ def be_child(
         if migrate:
             asyncio.run(bring_up_to_date(call, found))
         if drain:  # when nothing is left is the supervisor's to see
+            if found.store.name == "memory":
+                raise ConfigError(
+                    "--drain needs a store that the supervisor can reach, and this app's (memory) lives in its "
+                    "process. Add --processes 0."
+                )
             draining.without_schedules(found)
         return run_child(found, leash, **choose(found.settings, **options))
     except SystemExit as error:

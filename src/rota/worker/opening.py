@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -12,6 +13,9 @@ from rota.worker.host import Host, Opened
 from rota.worker.service import Service
 
 log = logging.getLogger("rota.worker")
+
+CLOSE_WITHIN = 10.0
+"""Seconds that each resource has to close before the worker ends without it."""
 
 
 class Opening(Service):
@@ -70,9 +74,18 @@ async def open_all(resources: Sequence[Opened]) -> list[Opened]:
 
 
 async def close_all(opened: Sequence[Opened]) -> None:
-    """Close in reverse order; one that fails does not keep the others open."""
+    """Close in reverse order; one that fails or hangs does not keep the others open."""
     for resource in reversed(opened):
+        limit = asyncio.timeout(CLOSE_WITHIN)
         try:
-            await resource.close()
+            async with limit:
+                await resource.close()
         except Exception:
-            log.exception("the resource %r could not be closed cleanly.", resource.name)
+            if limit.expired():
+                log.exception(
+                    "the resource %r has not closed within %g s: the worker ends without it.",
+                    resource.name,
+                    CLOSE_WITHIN,
+                )
+            else:
+                log.exception("the resource %r could not be closed cleanly.", resource.name)

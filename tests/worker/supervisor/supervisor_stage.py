@@ -154,11 +154,16 @@ class Supervised:
         environment |= {
             name if name.isupper() else f"ROTA_{name.upper()}": str(value) for name, value in settings.items()
         }
-        with self.log.open("w") as said:
-            self.popen = subprocess.Popen(
-                [sys.executable, "-m", "rota.cli", "worker", "jobs.py", *arguments],
-                cwd=directory, env=environment, stdout=said, stderr=said, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+        # A process inherits what is ignored: under `nohup make test` it would never hear SIGHUP.
+        ours = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        try:
+            with self.log.open("w") as said:
+                self.popen = subprocess.Popen(
+                    [sys.executable, "-m", "rota.cli", "worker", "jobs.py", *arguments],
+                    cwd=directory, env=environment, stdout=said, stderr=said, stdin=subprocess.DEVNULL,
+                )  # fmt: skip
+        finally:
+            signal.signal(signal.SIGHUP, ours)
         self.known: set[int] = set()
 
     @property
