@@ -151,7 +151,12 @@ def test_a_wrong_unique_is_refused(arguments, message):
 
 def test_a_task_as_data_holds_what_the_registry_needs(memory_app):
     @memory_app.task(
-        queue="fast", retry=Retry.lipas(), timeout=30, serial="account", payload_version="2.1", category="sync"
+        queue="fast",
+        retry=Retry.lipas(),
+        timeout=30,
+        serial="account",
+        payload_version="2.1",
+        category="sync",
     )
     def charge(account: int, cents: int = 0) -> None: ...
 

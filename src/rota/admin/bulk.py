@@ -110,7 +110,9 @@ class Bulk(Actions):
                 if job.state not in states:
                     break
                 if verb is Verb.RETRY and job.review in CLOSED:
-                    return Swept(refused=1)  # somebody has decided about it; one by one it can still be retried
+                    return Swept(
+                        refused=1
+                    )  # somebody has decided about it; one by one it can still be retried
                 change = decided(job, verb, retry=Retry(), now=now, reason=reason)
                 done, _state = await self._write(job, verb, change, reason)
                 if done is not None:
