@@ -300,4 +300,31 @@ KEYS = (
     ),
 )
 
-MUTANTS = (*FENCES, *SESSIONS, *CLAIMS, *KEYS)
+CONNECTIONS = (
+    Mutant(
+        name="after a silence every other silent connection is tried, too",
+        file="stores/postgres/connections.py",
+        old="            if connection.heard >= self._silence:\n",
+        new="            if connection.heard >= 0:\n",
+        where="chaos/test_bad_network.py",
+        by="test_one_silence_costs_one_try_however_many_connections_have_fallen_silent",
+    ),
+    Mutant(
+        name="a swallowed enqueue is an error at once, and not asked again",
+        file="stores/postgres/connections.py",
+        old="REPEAT_SECONDS = 8.0\n",
+        new="REPEAT_SECONDS = 5.0\n",
+        where="chaos/test_bad_network.py",
+        by="test_an_enqueue_that_the_network_swallowed_is_repeated_and_lands_once",
+    ),
+    Mutant(
+        name="a hand of the pool takes the end of its event loop for a failed connection",
+        file="stores/postgres/connections.py",
+        old="from rota.stores.postgres.pool import EndingPool\n",
+        new="from psycopg_pool import AsyncConnectionPool as EndingPool\n",
+        where="stores/postgres/test_event_loops.py",
+        by="test_a_script_that_fails_while_its_calls_are_under_way_ends[0.003]",
+    ),
+)
+
+MUTANTS = (*FENCES, *SESSIONS, *CLAIMS, *KEYS, *CONNECTIONS)

@@ -9,7 +9,7 @@ import pytest
 
 from build import a_job
 from chaos.orders import Order
-from rota.stores.contract import Hint, ResyncHint
+from rota.stores.contract import Enqueued, Hint, ResyncHint, Stored
 from rota.stores.postgres import PostgresStore, connections, listen
 
 RECOVERED = 10.0
@@ -55,11 +55,11 @@ async def test_an_enqueue_that_the_network_swallowed_is_repeated_and_lands_once(
     with proxy.vanished():
         pass
     job = a_job()
-    [stored] = await store.enqueue([job])
+    [answer] = await asyncio.gather(store.enqueue([job]), return_exceptions=True)
     found = await store.get([job.id])
     await store.close()
 
-    assert stored.created
+    assert answer == [Enqueued(job.id, Stored.CREATED)]
     assert [one.id for one in found] == [job.id]
 
 
