@@ -87,8 +87,9 @@ def test_a_crash_report_names_the_signal_the_stack_and_the_last_lines(stage):
 
 @pytest.mark.req("W38")
 def test_several_children_share_the_work_and_none_runs_a_job_twice(stage):
-    handles = [stage.enqueue("sleepy", {"seconds": 0.05}) for _ in range(60)]
     worker = stage.work("--processes", "3", "-c", "3")
+    worker.working(3)
+    handles = [stage.enqueue("sleepy", {"seconds": 0.05}) for _ in range(60)]
     for handle in handles:
         stage.ended(handle)
     pids = stage.marks("sleepy")
