@@ -12,11 +12,11 @@ from rota.worker.service import Service
 log = logging.getLogger("rota.worker")
 
 OFTEN = 3.0
-SELDOM = 15.0
+SELDOM = 60.0
 
 
 class Reviewer(Service):
-    """Looks every 3 s while dead letters are being reprocessed, every 15 s otherwise.
+    """Looks every 3 s while dead letters are being reprocessed, once a minute otherwise.
 
     A settle knows nothing of dead letters, so that ordinary jobs pay nothing
     for them.
