@@ -31,6 +31,8 @@ class Effect(NamedTuple):
     """returned, cancelled, or the name of what it raised."""
     group: str | None = None
     """The serial text that it ran under."""
+    child: int | None = None
+    """The process of its own that it ran in, where that is not its worker's."""
 
 
 class Effects:
@@ -66,7 +68,8 @@ class Effects:
             "job": str(job.id),
             "fence": job.fence,
             "attempt": job.attempt,
-            "pid": _worker(),
+            "pid": (worker := _worker()),
+            "child": None if worker == os.getpid() else os.getpid(),
             "monotonic": time.monotonic(),
             **more,
         }
@@ -102,6 +105,7 @@ def read_effects(path: Path) -> list[Effect]:
                     *(line[name] for name in ("key", "job", "fence", "attempt", "pid")),
                     start=line["monotonic"] + ahead,
                     group=line["group"],
+                    child=line.get("child"),
                 )
             )
         else:

@@ -104,19 +104,20 @@ class Evidence:
 
     @cached_property
     def _died(self) -> dict[int, Death]:
-        return {death.pid: death for death in self.deaths}
+        """By process; where one was hit twice, the first time is when it died."""
+        return {death.pid: death for death in reversed(self.deaths)}
 
     def ended(self, effect: Effect) -> float:
         """When an execution was over at the latest: its last line, or the end of its process."""
         if effect.end is not None:
             return effect.end
-        death = self._died.get(effect.pid)
+        death = self._died.get(effect.child or effect.pid) or self._died.get(effect.pid)
         return NEVER if death is None else death.at
 
     def killed(self, effect: Effect) -> bool:
-        """Whether its process was ended by us, by force, after it had begun."""
-        death = self._died.get(effect.pid)
-        return death is not None and death.wanted and death.forced and death.at >= effect.start
+        """Whether its process, or the worker's that it belongs to, was ended by us, by force, after it had begun."""
+        found = [self._died[pid] for pid in (effect.child, effect.pid) if pid in self._died]
+        return any(death.wanted and death.forced and death.at >= effect.start for death in found)
 
     def stopped(self, effect: Effect) -> bool:
         """Whether its process was asked to end, gracefully."""
@@ -158,11 +159,12 @@ class Evidence:
         told: list[tuple[float, str]] = []
         for effect in (effect for effect in self.effects if effect.job in jobs):
             told.append(
-                (effect.start, f"start     pid {effect.pid} fence {effect.fence} attempt {effect.attempt}")
+                (effect.start, f"start     {_place(effect)} fence {effect.fence} attempt {effect.attempt}")
             )
             if effect.end is not None:
-                told.append((effect.end, f"end       pid {effect.pid} fence {effect.fence} {effect.how}"))
-        pids = {effect.pid for effect in self.effects if effect.job in jobs}
+                told.append((effect.end, f"end       {_place(effect)} fence {effect.fence} {effect.how}"))
+        ours = [effect for effect in self.effects if effect.job in jobs]
+        pids = {pid for effect in ours for pid in (effect.pid, effect.child)}
         told += [(d.at, f"death     pid {d.pid} code {d.code}") for d in self.deaths if d.pid in pids]
         told += [
             (f.begin, f"freeze    pid {f.pid} for {f.end - f.begin:.2f} s")
@@ -185,3 +187,7 @@ class Evidence:
             told += [(o.begin, f"outage    for {o.end - o.begin:.2f} s") for o in self.outages]
         lines += [f"{at:.3f} {what}" for at, what in sorted(told)]
         return lines + [f"stored    {row}" for row in self.rows.get(key, [])]
+
+
+def _place(effect: Effect) -> str:
+    return f"pid {effect.pid}" if effect.child is None else f"pid {effect.pid} in its child {effect.child}"

@@ -129,11 +129,13 @@ class Fleet:
         family = self._stopped_family(child)
         try:
             os.kill(child, signal.SIGKILL)
+            # From here on it does nothing more. We may see that it is gone only after others have taken its jobs.
+            self.deaths.append(Death(child, time.time(), -signal.SIGKILL, wanted=True))
         except ProcessLookupError:
             return False
         finally:
             _each(family, signal.SIGCONT)
-        self._note_gone([child, *family])
+        self._note_gone(family)
         return True
 
     def kill_family(self, pid: int) -> float | None:

@@ -122,6 +122,19 @@ def test_a_process_that_never_died_and_never_ended_its_handler_is_still_running(
     assert broken(**frozen, lives=[FIRST._replace(lease_until=119.0), SECOND]) == {"I4"}
 
 
+def test_a_handler_in_a_process_of_its_own_ends_with_that_process_and_not_only_with_its_worker():
+    alone = KILLED_RUN._replace(child=11)
+    crashed = {
+        "tried": [LOST._replace(error_class="crash")],
+        "lives": [FIRST._replace(lease_until=119.0), SECOND],
+        "effects": [alone, GOOD_RUN],
+    }
+
+    assert broken(**crashed, deaths=[DEATH._replace(pid=11)]) == set()
+    assert broken(**crashed, deaths=[DEATH._replace(pid=11, at=118.0)]) == {"I4"}
+    assert broken(**crashed, deaths=[]) == {"I4", "I7"}
+
+
 def test_one_claim_run_twice_is_found():
     assert "I4" in broken(effects=[KILLED_RUN, GOOD_RUN, GOOD_RUN._replace(start=118.0, end=119.0)])
 

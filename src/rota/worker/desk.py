@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rota._core.failure import ErrorClass, Failure
-from rota._core.job import State
+from rota._core.job import Job, State
 from rota._core.outcome import Transition
 from rota._core.suspects import ParkedTask
 from rota.errors import StoreError, UnknownTask
@@ -61,6 +61,8 @@ class Desk:
         self.fetched_at = float("-inf")
         """When a claim last brought jobs."""
         self.gates_seen = False
+        self.kin_came = asyncio.Event()
+        """A job came that another one is the parent of: perhaps a dead letter waits for its end."""
         self.tally = Tally()
         """What the ends that were written add up to."""
         self.parked: Mapping[str, ParkedTask] = {}
@@ -150,6 +152,13 @@ class Desk:
         if len(order.batch) == 1:
             self.outbox.append(self.outbox.pop(0))  # the others first, whatever becomes of it
             _bury(order.batch[0], error)
+
+    def notice(self, job: Job) -> None:
+        """A job came that the chores should know of."""
+        if job.gate is not None:
+            self.gates_seen = True
+        if job.parent_id is not None:
+            self.kin_came.set()
 
     # What runs bring
 

@@ -33,8 +33,9 @@ class Exchanger(Service):
         arrived = monotonic()
         if self.desk.answered(order, settled, len(jobs), now=arrived, took=arrived - began) and jobs:
             lane = order.lane
-            if any(job.gate is not None for job in jobs):
-                self.desk.gates_seen = True
+            for job in jobs:
+                if job.gate is not None or job.parent_id is not None:
+                    self.desk.notice(job)
             runs = [Run(job, lane, arrived) for job in jobs]
             self.desk.held.update(runs)
             self.runner.start(runs)

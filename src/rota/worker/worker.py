@@ -158,7 +158,7 @@ class Worker:
         services.append(Janitor(store))
         services.append(Unparker(store, desk))
         services += [self._reporter, Roller(store)]
-        services.append(Reviewer(store))
+        services.append(Reviewer(store, desk))
         services.append(self._logbook)
         services.append(self._parking())
         if self.host.schedules and settings.schedules:
