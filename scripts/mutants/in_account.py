@@ -8,6 +8,7 @@ SQL = "stores/postgres/sql"
 LETTERS = "conformance/test_dead_letters.py"
 REPROCESSING = "conformance/test_reprocessing.py"
 OPERATIONS = "conformance/test_operations_stored.py"
+SCOPE = "admin/test_tenant_scope.py"
 
 MUTANTS = (
     Mutant(
@@ -57,5 +58,37 @@ MUTANTS = (
         new="if state in (State.COMPLETED, State.PARTIAL, State.DEAD):",
         where=REPROCESSING,
         by="test_a_dead_letter_is_back_in_review_when_the_new_job_dies_and_only_one_of_them_is_open[memory]",
+    ),
+    Mutant(
+        name="a tenant finds the jobs of others by their ids",
+        file="admin/scope.py",
+        old="return [job for job in await self._store.get(job_ids) if job.tenant == self.tenant]",
+        new="return await self._store.get(job_ids)",
+        where=SCOPE,
+        by="test_a_foreign_job_is_not_there_for_any_verb_and_nothing_happens_to_it[memory-show]",
+    ),
+    Mutant(
+        name="a tenant reads the whole audit",
+        file="admin/scope.py",
+        old="mine = [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]",
+        new="mine = rows",
+        where=SCOPE,
+        by="test_the_audit_tells_of_ones_own_jobs[memory]",
+    ),
+    Mutant(
+        name="the first hour of a stretch is counted whole",
+        file=f"{SQL}/figures_span.sql",
+        old="+ interval '59 minutes'",
+        new="+ interval '0 minutes'",
+        where="conformance/test_minutes.py",
+        by="test_a_long_stretch_is_the_same_before_and_after_its_hours_are_added_up[postgres]",
+    ),
+    Mutant(
+        name="a deploy is told again after a lost answer",
+        file="stores/postgres/upkeep.py",
+        old="if audit is not None and not (repeated and await _told(connection, audit)):",
+        new="if audit is not None:",
+        where="chaos/test_lost_answers.py",
+        by="test_a_deploy_whose_answer_was_lost_is_told_once[Cut.AFTER]",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutant import Mutant
 
 SQL = "stores/postgres/sql"
-FUNCTIONS = "stores/postgres/migrations/0002_functions.sql"
+FUNCTIONS = "stores/postgres/migrations/0010_retention.sql"
 FENCE = "      AND job.version = (%(versions)s::integer[])[array_position(%(ids)s::uuid[], job.id)]\n"
 LEASE = " AND s.lease_until > coalesce(%(now)s::timestamptz, now())"
 OWNERSHIP = "conformance/test_ownership.py"

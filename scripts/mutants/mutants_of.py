@@ -5,7 +5,17 @@ from __future__ import annotations
 import in_account
 import in_payloads
 import in_postgres
+import in_retention
 import in_rules
+import in_watching
 import in_worker
 
-ALL = (*in_rules.MUTANTS, *in_postgres.MUTANTS, *in_account.MUTANTS, *in_payloads.MUTANTS, *in_worker.MUTANTS)
+ALL = (
+    *in_rules.MUTANTS,
+    *in_postgres.MUTANTS,
+    *in_account.MUTANTS,
+    *in_payloads.MUTANTS,
+    *in_retention.MUTANTS,
+    *in_watching.MUTANTS,
+    *in_worker.MUTANTS,
+)

@@ -22,6 +22,7 @@
     │   └── TransactionUnusable   what was given as tx= cannot carry a job
     ├── JobError                  about one stored job
     │   ├── JobNotFound
+    │   │   └── JobArchived       only its summary is left
     │   ├── JobChanged            somebody else changed it first
     │   ├── MoveRefused           its state does not allow that
     │   ├── GroupNotFound         no dead job has that fingerprint
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rota._core.durations import Duration
+    from rota._core.retention import ArchivedJob
 
 
 class RotaError(Exception):
@@ -229,6 +231,14 @@ class JobNotFound(JobError, LookupError):
         super().__init__(
             f"no job has the id {job_id}. It may have been removed by retention; `rota jobs list` shows what is there."
         )
+
+
+class JobArchived(JobNotFound):
+    """Retention let the job go; `summary` is what is left of it."""
+
+    def __init__(self, summary: ArchivedJob) -> None:
+        self.summary = summary
+        JobError.__init__(self, f"{summary.words}. `rota jobs show {summary.id}` has what is left of it.")
 
 
 class JobChanged(JobError):

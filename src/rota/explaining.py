@@ -7,7 +7,7 @@ from uuid import UUID
 from rota._core.explain import explain
 from rota._core.explanation import Explanation, Facts, Standing, WorkerSeen, queues_of
 from rota._core.job import Job, State
-from rota.errors import JobNotFound
+from rota.stores.archive import missing
 from rota.stores.contract import SessionRecord, Store
 
 COUNTED = 10_000
@@ -18,7 +18,7 @@ async def explained(store: Store, job_id: UUID) -> Explanation:
     """Why this job is not running, or that it is, and what would unblock it."""
     found = await store.get([job_id])
     if not found:
-        raise JobNotFound(job_id)
+        raise await missing(store, job_id)
     return explain(await facts_of(store, found[0]))
 
 

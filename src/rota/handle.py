@@ -13,10 +13,12 @@ from rota._core.actions import Audit, Refusal, Verb, act
 from rota._core.durations import Duration, seconds
 from rota._core.ids import public_id
 from rota._core.job import Job, State
+from rota._core.retention import ARCHIVED, Archived
 from rota._core.retry import Retry
 from rota.current import inherited
-from rota.errors import JobCancelled, JobChanged, JobDead, JobNotFound, ResultTimeout
+from rota.errors import JobArchived, JobCancelled, JobChanged, JobDead, ResultTimeout
 from rota.portal import Twin
+from rota.stores.archive import missing
 from rota.stores.contract import Answer, Store
 from rota.watcher import ended
 
@@ -109,12 +111,15 @@ class Handle(Generic[R_co]):
         """The job as it is stored now, with everything that is known of it."""
         found = await self._home.store.get([self.id])
         if not found:
-            raise JobNotFound(self.id)
+            raise await missing(self._home.store, self.id)
         return found[0]
 
-    async def status(self) -> State:
-        """The job's state now."""
-        return (await self.refresh()).state
+    async def status(self) -> State | Archived:
+        """The job's state now; "archived" when retention let it go and only its summary is left."""
+        try:
+            return (await self.refresh()).state
+        except JobArchived:
+            return ARCHIVED
 
     async def cancel(self, reason: str | None = None) -> bool:
         """Stop the job: at once while it waits; a running one is asked to stop, and its worker confirms.

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rota._core.job import Job
-from rota.errors import JobNotFound, StoreUnavailable
+from rota._core.retention import ArchivedJob
+from rota.errors import JobArchived, JobNotFound, StoreUnavailable
 from rota.stores.contract import Store
 
 log = logging.getLogger("rota.handle")
@@ -113,6 +114,8 @@ class Watcher:
             return
         try:
             found = {job.id: job for job in await self._store.get(list({wait.job_id for wait in due}))}
+            lacking = [wait.job_id for wait in due if wait.job_id not in found]
+            gone = {row.id: row for row in await self._store.archived(lacking)} if lacking else {}
         except StoreUnavailable as error:
             log.info("waiting for %d jobs: %s", len(due), error)
             for wait in due:
@@ -123,11 +126,14 @@ class Watcher:
                 heapq.heappush(self._waits, wait)
             raise
         for wait in due:
-            self._answer(wait, found.get(wait.job_id))
+            self._answer(wait, found.get(wait.job_id), gone.get(wait.job_id))
 
-    def _answer(self, wait: _Wait, job: Job | None) -> None:
+    def _answer(self, wait: _Wait, job: Job | None, summary: ArchivedJob | None) -> None:
         age = self._loop.time() - wait.since
         if wait.future.done():
+            return
+        if summary is not None:
+            wait.future.set_exception(JobArchived(summary))
             return
         if job is not None and job.state.terminal:
             wait.future.set_result(job)

@@ -18,6 +18,7 @@ PUBLIC = {
     "ErrorClass",
     "Handle",
     "Job",
+    "JobArchived",
     "JobCancelled",
     "JobDead",
     "JobNotFound",

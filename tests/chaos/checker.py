@@ -1,6 +1,7 @@
 """The checker: does what happened keep the promises? Each check is one invariant and yields what breaks it.
 
-I1 durability, I2 termination, I3 fencing, I4 overlap, I5 attempts, I6 uniqueness, I7 duplicates, I9 audit, I12 bounds.
+I1 durability, I2 termination, I3 fencing, I4 overlap, I5 attempts, I6 uniqueness, I7 duplicates, I8 schedules,
+I9 audit, I10 counts, I11 tenancy, I12 bounds.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, groupby
 from typing import NamedTuple
 
+from chaos.calendar import wrong_ticks
+from chaos.canaries import leaks
 from chaos.effects import Effect
 from chaos.evidence import Evidence
 from chaos.facts import Row
 from chaos.reduction import shortest
+from chaos.sums import wrong_sums
 from chaos.trail import Told, wrong
 
 REDUCED = 20
@@ -149,6 +153,12 @@ def duplicates(seen: Evidence) -> Iterator[Violation]:
                 )
 
 
+def schedules(seen: Evidence) -> Iterator[Violation]:
+    """Each tick that was due in the run has exactly one job, and no other tick has any."""
+    for what in wrong_ticks(seen.tables.fired, seen.due):
+        yield Violation("I8", None, what)
+
+
 def audit(seen: Evidence) -> Iterator[Violation]:
     """What the audit tells of every dead letter is a legal walk that ends where its review stands."""
     told = {job: list(rows) for job, rows in groupby(sorted(seen.tables.told, key=_job), key=_job)}
@@ -157,6 +167,22 @@ def audit(seen: Evidence) -> Iterator[Violation]:
         what = wrong(letter, told.get(letter.job, []))
         if what is not None:
             yield Violation("I9", keys.get(letter.job), what)
+
+
+def counts(seen: Evidence) -> Iterator[Violation]:
+    """No job is missing in the sums; what workers counted never exceeds what happened, and equals it in a calm run."""
+    if seen.tables.sums is None:
+        return
+    acked = sum(entry.acked for entry in seen.entries)
+    possible = sum(not entry.withdrawn for entry in seen.entries) + len(seen.tables.fired)
+    for what in wrong_sums(seen.tables.sums, acked=acked, possible=possible, exact=seen.calm):
+        yield Violation("I10", None, what)
+
+
+def tenancy(seen: Evidence) -> Iterator[Violation]:
+    """Nobody was shown a word of a tenant that is not his own."""
+    for what in leaks(seen.shown, seen.tenants):
+        yield Violation("I11", None, what)
 
 
 def bounds(seen: Evidence) -> Iterator[Violation]:
@@ -185,7 +211,10 @@ CHECKS: list[Callable[[Evidence], Iterator[Violation]]] = [
     attempts,
     uniqueness,
     duplicates,
+    schedules,
     audit,
+    counts,
+    tenancy,
     bounds,
 ]
 

@@ -6,6 +6,8 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from chaos.calendar import Due
+from chaos.canaries import Shown
 from chaos.effects import Effect
 from chaos.facts import Life, Row, Samples, Tables, Tried
 from chaos.fleet import Death, Freeze
@@ -47,6 +49,10 @@ class Evidence:
         stubborn: list[int] | None = None,
         limits: Limits | None = None,
         ends: tuple[str, ...] = ("completed",),
+        due: list[Due] | None = None,
+        shown: list[Shown] | None = None,
+        tenants: tuple[str, ...] = (),
+        answered: bool = True,
     ) -> None:
         self.entries, self.effects, self.tables = entries, effects, tables
         self.samples = samples or Samples()
@@ -56,6 +62,11 @@ class Evidence:
         self.limits = limits or Limits()
         self.ends = ends
         """How jobs may end in this run."""
+        self.due = due or []
+        """The ticks that schedules had to take in this run."""
+        self.shown, self.tenants = shown or [], tenants
+        self.answered = answered
+        """Whether every answer of the store arrived: nobody stood between it and its clients."""
 
     def part(self, name: str) -> list[Any]:
         """One kind of records: `entries`, `effects`, `rows`, `tried`, `lives`, `deaths`, `freezes` or `outages`."""
@@ -65,7 +76,7 @@ class Evidence:
     def but(self, **changes: list[Any]) -> Evidence:
         """The same evidence, with other records of some kinds."""
         tables = {name: changes.pop(name, getattr(self.tables, name)) for name in Tables._fields}
-        kinds = ("deaths", "freezes", "outages", "orphans", "stubborn")
+        kinds = ("deaths", "freezes", "outages", "orphans", "stubborn", "due", "shown")
         return Evidence(
             changes.pop("entries", self.entries),
             changes.pop("effects", self.effects),
@@ -74,8 +85,21 @@ class Evidence:
             lease=self.lease,
             limits=self.limits,
             ends=self.ends,
+            tenants=self.tenants,
+            answered=self.answered,
             **{name: changes.pop(name, getattr(self, name)) for name in kinds},
         )
+
+    @property
+    def calm(self) -> bool:
+        """Whether nobody was killed, frozen or cut off, not even by a job: then every end was counted.
+
+        A worker that did not hear that an end was written, and whose job has since
+        been claimed again, learns only that the job has moved on: it counts nothing.
+        """
+        killed = any(death.forced or not death.wanted for death in self.deaths)
+        killed = killed or any(tried.error_class in ("lost", "crash") for tried in self.tables.tried)
+        return self.answered and not (killed or self.freezes or self.outages or self.stubborn)
 
     @cached_property
     def rows(self) -> dict[str, list[Row]]:

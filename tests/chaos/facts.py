@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from chaos.calendar import TICKS, Fired
+from chaos.sums import Sums, read_sums
 from chaos.trail import Letter, Told
 
 ROWS = """
@@ -96,6 +98,9 @@ class Tables(NamedTuple):
     lives: list[Life]
     told: list[Told] = []  # noqa: RUF012 - a named tuple's own default, never changed
     letters: list[Letter] = []  # noqa: RUF012
+    fired: list[Fired] = []  # noqa: RUF012
+    sums: Sums | None = None
+    """None: this evidence is about single jobs."""
 
 
 def read_tables(url: str) -> Tables:
@@ -106,6 +111,8 @@ def read_tables(url: str) -> Tables:
             [Life(*row) for row in connection.execute(SESSIONS)],
             [Told(*row) for row in connection.execute(AUDIT)],
             [Letter(*row) for row in connection.execute(LETTERS)],
+            [Fired(*row) for row in connection.execute(TICKS)],
+            read_sums(connection),
         )
 
 

@@ -64,6 +64,11 @@ class Nemesis:
         if self._failures:
             raise self._failures[0]
 
+    @property
+    def gentle(self) -> bool:
+        """Whether it did no more than ask workers to stop."""
+        return all(what.startswith("asked worker") for _, what in self.timeline)
+
     def told(self) -> str:
         return "\n".join(f"{at:8.2f} s  {what}" for at, what in self.timeline)
 

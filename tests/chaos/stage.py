@@ -241,6 +241,7 @@ class Stage:
             orphans=[*orphans, *self.fleet.orphans()],
             stubborn=self.fleet.stubborn,
             ends=ends,
+            answered=self._through == self.url and self.nemesis.gentle,
             limits=Limits(
                 connections=self._workers * CONNECTIONS_A_WORKER + self._spawned * CONNECTIONS_A_PRODUCER,
                 notifications=notifications,

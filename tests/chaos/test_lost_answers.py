@@ -12,6 +12,7 @@ import pytest
 from build import a_job, a_session, completed, failed, new_id
 from chaos.orders import Order
 from chaos.proxy import Cut
+from rota._core.actions import Audit
 from rota._core.job import State
 from rota.stores.contract import Answer, Enqueued, Settled, Stored, Wanted
 from rota.stores.postgres import PostgresStore
@@ -176,6 +177,16 @@ async def test_an_enqueue_repeated_after_its_job_has_ended_does_not_run_it_again
     assert found == [("completed", count)]
     await store.close()
     await straight.close()
+
+
+@pytest.mark.parametrize("cut", CERTAIN)
+async def test_a_deploy_whose_answer_was_lost_is_told_once(store, proxy, cut):
+    proxy.rule = Cutter("INSERT INTO rota.audit", cut)
+
+    await store.publish([], Audit("ann", "deploy", None, after="v2", about="deploy:1"))
+
+    assert proxy.rule.done
+    assert len(await store.audit(about="deploy:1")) == 1
 
 
 async def test_a_session_whose_opening_was_answered_twice_is_one_session(store, proxy):

@@ -133,6 +133,16 @@ def test_code_that_would_break_what_waits_is_refused_with_each_reason(rota, in_u
     assert "from 0 2 * * * to 0 3 * * *" in lines["schedule", "nightly"]["what"]
 
 
+def test_a_deploy_is_told_in_the_audit_with_who_and_what_was_before(rota, jobs, versions):
+    rota("deploy", "old.py")
+    rota("deploy", "new.py")
+
+    new, old = json.loads(rota("audit", "list", "--action", "deploy", "--json").out)
+    assert (old["actor"], old["before"]) == ("ann@office", None)
+    assert (new["before"], new["after"].partition(" (")[0]) == ("v1", "v2")
+    assert old["after"] == "v1 (3 tasks, 2 schedules)"
+
+
 def test_a_check_changes_nothing(rota, in_use):
     before = in_use.do(lambda store: store.tasks())
     rota("deploy", "check", "new.py")

@@ -39,6 +39,8 @@ def trail(jobs, job_id) -> list[str]:
     return [row.action for row in jobs.do(lambda store: store.audit(job_id))]
 
 
+@pytest.mark.req("L33")
+@pytest.mark.req("L33")
 def test_dead_letters_are_listed_newest_first_with_their_group(rota, known):
     first, second = known.dead(payload={"name": "Ann"}), known.dead("export", message="disk full")
     said = rota("dlq", "list")
@@ -109,6 +111,7 @@ def test_a_later_success_is_told(rota, known):
     assert f"Job {job.id} did the same work later and completed" in rota("dlq", "show", job_id).err
 
 
+@pytest.mark.req("L34")
 def test_dead_letters_are_acknowledged_by_id(rota, known):
     one, two = known.dead(), known.dead()
     said = rota("dlq", "ack", one, two, "--reason", "ticket 12")
@@ -293,3 +296,12 @@ def test_a_group_is_shown_with_an_example_and_its_stack(rota, known):
     assert (record["stack"], record["newest"][0]["id"]) == ("Traceback: boom", str(job_id))
     unknown = rota("failures", "show", "nonsense")
     assert (unknown.code, "`rota failures list` shows the groups" in unknown.err) == (4, True)
+
+
+def test_failures_and_dead_letters_are_listed_without_a_verb(rota, known):
+    known.dead(message="disk full")
+
+    assert rota("failures").out == rota("failures", "list").out != ""
+    assert json.loads(rota("failures", "--json").out)[0]["letters"] == 1
+    assert rota("dlq").out == rota("dlq", "list").out != ""
+    assert "Commands:" in rota("failures", "--help").out

@@ -116,3 +116,21 @@ def test_before_anything_was_done_nothing_matches(rota, jobs):
     assert rota("queues").code == exits.NOTHING
     assert rota("tenants").code == exits.NOTHING
     assert rota("stats").code == exits.DONE
+
+
+@pytest.mark.req("L40")
+def test_the_task_whose_payloads_fill_the_store_is_named_with_its_largest_job(rota, jobs):
+    jobs.add("mail", times=2, payload={"to": "ann"})
+    large = jobs.add("export", payload={"rows": [str(number * 7919) for number in range(5000)]})
+    said = rota("stats", "--payloads")
+
+    first, second = (line.split("\t") for line in said.lines)
+    assert (first[0], first[1], first[4]) == ("export", "1", str(large))
+    assert int(first[3]) > 10_240
+    assert second[:2] == ["mail", "2"]
+    assert "Let it pass a reference" in said.err
+    assert f"rota jobs show {large}" in said.err
+
+
+def test_no_unfinished_job_has_no_payload(rota, jobs):
+    assert rota("stats", "--payloads").code == exits.NOTHING

@@ -129,7 +129,7 @@ async def test_a_success_from_before_its_death_is_no_mark(store: Store, clock: C
 # Acknowledge and discard
 
 
-@pytest.mark.req("W26", "W33")
+@pytest.mark.req("W26", "W33", "L34")
 @pytest.mark.parametrize(
     ("verb", "target", "action"),
     [

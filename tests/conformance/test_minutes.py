@@ -166,3 +166,24 @@ async def test_the_newest_word_on_a_queue_counts_and_others_stay(store: Store, c
     await store.publish_queues([Queue("mail", target="1m"), Queue("any")])
 
     assert await store.queues() == [Queue("any"), Queue("mail", target=60.0), Queue("slow", target=3600.0)]
+
+
+async def test_a_long_stretch_is_the_same_before_and_after_its_hours_are_added_up(store: Store, clock: Clock):
+    """Three and a half hours of work, asked for from the middle of an hour, from its start, and from long before."""
+    session = new_id()
+    for number in range(42):
+        at = clock.now
+        told = sent(1 + number, wait_sum=1.0, run_sum=2.0, waits={number: 1, 3: 2}, runs={5: 1 + number})
+        tenants, lanes = [TenantTotal("acme", number, 1, 2.0)], [LaneTotal("fast", 10, number)]
+        await store.note_minutes(session, [minute(told, at=at, tenants=tenants, lanes=lanes)])
+        clock.advance(300)
+    stretches = (1800.0, 3600.0, 2 * HOUR + 600, 3 * HOUR, 4 * HOUR, 50 * HOUR)
+    before = [await store.figures(since) for since in stretches]
+
+    await asyncio.gather(store.roll(), store.roll())
+
+    assert [await store.figures(since) for since in stretches] == before
+    clock.advance(7200)
+    await store.roll()
+    later = await store.figures(6 * HOUR)
+    assert (later.totals, later.tenants, later.lanes) == before[-1][2:]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from build import new_id
+from rota._core.actions import Audit
 from rota._core.failure import ErrorClass
 from rota._core.retry import Retry
 from rota._core.rules import KeyRule, TaskRules
@@ -76,3 +77,13 @@ async def test_a_store_can_be_opened_and_migrated_any_number_of_times(store: Sto
     assert await store.migrate() == []
     assert store.name
     assert await store.get([new_id()]) == []
+
+
+async def test_what_a_person_publishes_is_told_in_the_audit_and_what_a_worker_publishes_is_not(store: Store):
+    await store.publish([FULL])
+    assert await store.audit() == []
+
+    await store.publish([FULL], Audit("ann", "deploy", None, after="v2", about="deploy:1"))
+
+    [row] = await store.audit(about="deploy:1")
+    assert (row.actor, row.action, row.after) == ("ann", "deploy", "v2")

@@ -35,7 +35,7 @@ from rota.stores.contract import Enqueued, Retention, Store, Stored
 DAY = 86_400.0
 
 
-@pytest.mark.req("W33", "W34")
+@pytest.mark.req("W33", "W34", "L35")
 @pytest.mark.scenario(14)
 async def test_reprocessing_makes_one_linked_job_with_the_original_payload_and_the_audit_pair(
     store: Store, clock: Clock

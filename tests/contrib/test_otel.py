@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -12,6 +14,7 @@ from rota import Retry, Rota
 from rota.config import Settings
 from rota.contrib.otel import instrument
 from rota.stores.memory import MemoryStore
+from rota.stores.postgres import PostgresStore
 from rota.worker import Worker
 
 
@@ -27,11 +30,15 @@ def provider(spans) -> TracerProvider:
     return provider
 
 
-@pytest.fixture
-def app(provider) -> Rota:
-    app = Rota(store=MemoryStore(), settings=Settings.load(url="memory://", poll=0.02, idle_poll=0.05))
+@pytest.fixture(params=["memory", "postgres"])
+async def app(request, provider) -> AsyncIterator[Rota]:
+    """On each store, by its own clock."""
+    postgres = request.param == "postgres"
+    store = PostgresStore(request.getfixturevalue("fresh_database")) if postgres else MemoryStore()
+    app = Rota(store=store, settings=Settings.load(url="memory://", poll=0.02, idle_poll=0.05))
     instrument(app, tracer_provider=provider)
-    return app
+    yield app
+    await app.close()
 
 
 async def run(app: Rota, *handles) -> None:

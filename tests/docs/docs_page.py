@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from docs_blocks import Block
+from docs_blocks import ROOT, Block
 
 READER = Path(__file__).with_name("docs_reader.py")
 BIN = Path(sys.executable).parent
@@ -32,6 +32,7 @@ class Page:
     def __enter__(self) -> Self:
         self.directory = Path(tempfile.mkdtemp(prefix="rota-docs-"))
         self.directory.chmod(0o755)  # a project directory as people have them, not a private one
+        (self.directory / "examples").symlink_to(ROOT / "examples")  # what a checkout has
         self.log = (self.directory.parent / f"{self.directory.name}.log").open("w+")
         self.environment = {name: value for name, value in os.environ.items() if not OURS.match(name)}
         self.environment |= {"PATH": f"{BIN}:{os.environ['PATH']}", "NO_COLOR": "1", "COLUMNS": "200"}

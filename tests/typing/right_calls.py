@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 from uuid import UUID
 
 from rota import Handle, Job, Retry, Rota, State, Task, Unique, context, current_job, every
@@ -95,7 +95,7 @@ async def use() -> None:
     assert_type(handle, Handle[Receipt])
     assert_type(await handle, Receipt)
     assert_type(await handle.result(timeout="5s"), Receipt)
-    assert_type(await handle.status(), State)
+    assert_type(await handle.status(), State | Literal["archived"])
     assert_type(await handle.refresh(), Job)
     assert_type(await handle.cancel(reason="no"), bool)
     assert_type(handle.created, bool)
@@ -126,7 +126,7 @@ def use_without_async() -> None:
     handle = bare.enqueue_sync("a", times=2)
     assert_type(handle, Handle[Receipt])
     assert_type(handle.result_sync(timeout=5), Receipt)
-    assert_type(handle.status_sync(), State)
+    assert_type(handle.status_sync(), State | Literal["archived"])
     assert_type(handle.cancel_sync("no"), bool)
     assert_type(optioned.using(queue="q").enqueue_sync("a", account=1), Handle[Receipt])
     assert_type(plain.enqueue_many_sync([1]), BulkResult[list[int]])

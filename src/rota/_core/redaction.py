@@ -23,10 +23,11 @@ _PEM = (
     r".*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
 )
 _LOGIN = r"(://[^/@:?#\s]+:)[^/@?#\s]+@"
-_TOKENS = f"(?:{sensitive.JWT})|(?:{sensitive.TOKEN})"
+_OURS = "rota_[a-z2-7]{12}_[A-Za-z0-9]{48}"  # token.py has its form
+_TOKENS = f"(?:{sensitive.JWT})|(?:{sensitive.TOKEN})|(?:{_OURS})"
 _HINT = (
     r"(?i)password|passwd|passphrase|pwd|secret|token|key|authorization|credential|://|eyJ|bearer|basic|gh[pousr]_"
-    r"|github_pat_|glpat-|xox[abprs]-|[sr]k_live_|AKIA|AIza|[2-6](?:[ -]?[0-9]){12}"
+    r"|github_pat_|glpat-|xox[abprs]-|[sr]k_live_|AKIA|AIza|rota_|[2-6](?:[ -]?[0-9]){12}"
 )
 _like = cache(re.compile)  # at first use: most processes never show a payload
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from uuid_utils.compat import uuid7
+
+from rota._core.actions import Audit
 from rota._core.deploy import Finding, Known, Release, compare
 from rota.admin.reads import Reads
 from rota.errors import SchemaOutdated
@@ -37,12 +40,24 @@ class Deploys(Reads):
         return compare(release, await self._known(sample))
 
     async def publish(self, release: Release) -> Published:
-        """Make the code's tasks and schedules known, without a worker. What operators set of a schedule stays."""
+        """Make the code's tasks and schedules known, without a worker, and tell the audit who did.
+
+        What operators set of a schedule stays.
+        """
         specs = [spec._replace(code_version=release.code_version) for spec in release.tasks.values()]
-        await self.store.publish(specs)
+        schedules = list(release.schedules) if release.ticking else []
+        before = sorted({spec.code_version or "unknown" for spec in await self.store.tasks()})
+        told = Audit(
+            self.actor,
+            "deploy",
+            None,
+            before=", ".join(before) or None,
+            after=f"{release.code_version or 'unknown'} ({len(specs)} tasks, {len(schedules)} schedules)",
+            about=f"deploy:{uuid7()}",
+        )
+        await self.store.publish(specs, told)
         if release.queues:
             await self.store.publish_queues(release.queues)
-        schedules = list(release.schedules) if release.ticking else []
         if schedules:
             await self.store.publish_schedules(schedules)
         return Published(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from rota._core.job import State
 from rota._core.numbers import Figures, LaneTotal, Summary, TenantTotal
 from rota.admin.reads import Reads
+from rota.admin.scope import OutOfScope
 from rota.errors import RotaError, StoreError
 from rota.explaining import seen
 
@@ -115,6 +116,8 @@ class Numbers(Reads):
 
     async def overview(self, since: float = HOUR) -> Overview:
         """Everything at once, of the last so many seconds. What cannot be read is None; nothing at all is an error."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "the overview")
         unknown: dict[str, str] = {}
         errors: list[RotaError] = []
 
@@ -150,6 +153,8 @@ class Numbers(Reads):
 
     async def figures(self, since: float = HOUR) -> Figures:
         """What all workers did in the last so many seconds, added up."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "what queues and tasks did")
         return await self.store.figures(since)
 
     async def tenants(self, since: float = HOUR) -> Sequence[TenantTotal]:

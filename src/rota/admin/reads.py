@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rota._core.job import Job, State
-from rota.errors import JobNotFound
+from rota.admin.scope import within
 from rota.explaining import explained
+from rota.stores.archive import missing
 from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
@@ -61,15 +62,17 @@ class Stats(NamedTuple):
 class Reads:
     """The questions; none of them changes anything."""
 
-    def __init__(self, store: Store, *, actor: str) -> None:
-        self.store = store
+    def __init__(self, store: Store, *, actor: str, tenant: str | None = None) -> None:
+        self.store = store if tenant is None else within(store, tenant)
         self.actor = actor
+        self.tenant = tenant
+        """The only tenant that is answered about; None: all of them."""
 
     async def job(self, job_id: UUID) -> Job:
-        """The job as it is now, or `JobNotFound`."""
+        """The job as it is now, or `JobNotFound` (`JobArchived` when its summary is left)."""
         found = await self.store.get([job_id])
         if not found:
-            raise JobNotFound(job_id)
+            raise await missing(self.store, job_id)
         return found[0]
 
     async def show(self, job_id: UUID) -> JobView:

@@ -7,12 +7,17 @@ from rota.admin.deploy import Deploys
 from rota.admin.job_logs import JobLogs
 from rota.admin.numbers import Numbers
 from rota.admin.operations import Operations
+from rota.admin.picture import Pictures
+from rota.admin.retention import Retained
 from rota.admin.schedules import Schedules
 from rota.admin.tasks import Tasks
+from rota.admin.tokens import Tokens
 from rota.admin.trail import AuditTrail
 
 
-class Admin(Bulk, Operations, Schedules, Tasks, Deploys, Numbers, AuditTrail, JobLogs):
+class Admin(
+    Bulk, Operations, Schedules, Tasks, Deploys, Pictures, Numbers, AuditTrail, JobLogs, Tokens, Retained
+):
     """Everything a person may ask of the jobs in one store, and do to them, under one name in the audit.
 
     `Admin(store, actor="ann@host")`. Reads (`reads.py`), then actions on one job

@@ -31,7 +31,9 @@ PREVIEWED = 10
 @click.group(
     "dlq",
     cls=Group,
+    invoke_without_command=True,
     examples=(
+        "rota dlq                                          those that wait for review, newest first",
         "rota dlq list --task send_email",
         "rota dlq show 0198c1a2-…",
         "rota dlq ack 0198c1a2-… --reason 'known, ticket 12'",
@@ -39,8 +41,14 @@ PREVIEWED = 10
         "rota dlq reprocess --group 3f9a1c02be77 --rate 10/s --dry-run",
     ),
 )
-def dlq() -> None:
-    """Look at dead letters, and acknowledge, discard or reprocess them."""
+@click.pass_context
+def dlq(ctx: click.Context) -> None:
+    """Look at dead letters, and acknowledge, discard or reprocess them.
+
+    Without a verb it lists those that wait for review.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_letters)
 
 
 @dlq.command(

@@ -19,14 +19,22 @@ if TYPE_CHECKING:
 @click.group(
     "failures",
     cls=Group,
+    invoke_without_command=True,
     examples=(
-        "rota failures list",
+        "rota failures                                     the groups that wait for review",
+        "rota failures list --task send_email",
         "rota failures show 3f9a1c02be77",
         "rota dlq reprocess --group 3f9a1c02be77 --dry-run",
     ),
 )
-def failures() -> None:
-    """What failed for good, like failures together."""
+@click.pass_context
+def failures(ctx: click.Context) -> None:
+    """What failed for good, like failures together.
+
+    Without a verb it lists them: what is typed at night should answer.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_groups)
 
 
 @failures.command("list", examples=("rota failures list", "rota failures list --task send_email --json"))
@@ -54,6 +62,7 @@ async def list_groups(call: Call, admin: Admin, task: str | None, everything: bo
     if not found:
         call.output.words("Nothing waits for review.")
         exits.leave(exits.NOTHING)
+    call.output.words("`rota failures show GROUP` has the stack of one, and what to do with it.")
 
 
 @failures.command(

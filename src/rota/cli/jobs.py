@@ -9,15 +9,17 @@ import click
 
 from rota._core.job import State
 from rota._core.redaction import HIDDEN, for_people
-from rota.cli import debug, exits, job_actions, job_logs, records, why
+from rota.cli import archive_records, debug, exits, job_actions, job_logs, records, why
 from rota.cli.commands import Call, Group, with_admin
 from rota.cli.filters import filter_from, filter_options
 from rota.cli.params import JobId
 from rota.cli.words import as_json, many
+from rota.errors import JobArchived
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from rota._core.retention import ArchivedJob
     from rota.admin import Admin
     from rota.admin.reads import JobView
 
@@ -85,7 +87,11 @@ async def list_jobs(
 @with_admin
 async def show(call: Call, admin: Admin, job_id: UUID, reveal: bool) -> None:
     """Show one job: its fields, payload, result, failed attempts, newest log lines and what people did to it."""
-    stored = await admin.show(job_id)
+    try:
+        stored = await admin.show(job_id)
+    except JobArchived as error:
+        await _show_summary(call, admin, error.summary)
+        return
     view = stored if reveal else stored._replace(job=for_people(stored.job))
     if view.job != stored.job:
         call.output.words(f"What looks like a secret or content is hidden ({HIDDEN}); --reveal shows it.")
@@ -103,6 +109,15 @@ async def show(call: Call, admin: Admin, job_id: UUID, reveal: bool) -> None:
             call.output.block(
                 "\n".join(map(job_logs.words, tail.lines)), name=f"Log. {job_logs.heading(tail)}"
             )
+
+
+async def _show_summary(call: Call, admin: Admin, row: ArchivedJob) -> None:
+    if call.output.as_json:
+        call.output.value(archive_records.record(row))
+        return
+    pairs, words = archive_records.fields(row, await admin.store.now())
+    call.output.fields(pairs, shown=words)
+    call.output.words("It is archived: this summary is what retention left of it.")
 
 
 def _show_history(call: Call, view: JobView) -> None:

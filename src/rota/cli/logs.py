@@ -65,3 +65,8 @@ def _job() -> dict[str, str]:
     if job is None:
         return {}
     return {"job_id": str(job.job.id), "task": job.job.task, "correlation_id": job.job.correlation}
+
+
+def silence() -> None:
+    """Keep what libraries log (a lost connection, say) from between the lines of a command that tells it itself."""
+    logging.getLogger().addHandler(logging.NullHandler())

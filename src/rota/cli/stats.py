@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rota.admin.numbers import Overview, QueueView
 
 UNKNOWN = "unknown"
+LARGE = 10_240
+"""Bytes; above that an enqueue warns."""
 SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 since_option: Callable[[Any], Any] = click.option(
@@ -39,20 +41,29 @@ since_option: Callable[[Any], Any] = click.option(
     examples=(
         "rota stats",
         "rota stats --by queue --since 24h",
+        "rota stats --payloads                        which task fills the store",
         "rota stats --json | jq .oldest_pending_minutes",
     ),
 )
 @click.option(
     "--by", type=click.Choice(["task", "queue"]), default="task", show_default=True, help="One line each."
 )
+@click.option(
+    "--payloads", is_flag=True, help="How large the payloads of unfinished jobs are, by task, instead."
+)
 @since_option
 @with_admin
-async def stats(call: Call, admin: Admin, by: str, since: float) -> None:
+async def stats(call: Call, admin: Admin, by: str, payloads: bool, since: float) -> None:
     """Rates, waits, durations and errors of the last hour.
 
     Columns: name, attempts, completed, failed and retried, dead, error rate, wait and run time at the 50th, 95th and
     99th percentile. What could not be read is `unknown`.
+
+    Columns with --payloads: task, unfinished jobs, bytes on average, of the largest, its job; of at most 100,000 jobs.
     """
+    if payloads:
+        await _payloads(call, admin)
+        return
     seen = await admin.overview(since)
     if call.output.as_json:
         call.output.value(_whole(seen))
@@ -109,6 +120,12 @@ async def queues(call: Call, admin: Admin, since: float) -> None:
         records=[_queue_record(view, seen) for view in found],
     )
     _say_unknown(call, seen)
+    for view in found:
+        if view.late:
+            call.output.words(
+                f"{view.queue} is behind its target. See whose jobs wait, and why: rota top; "
+                f"rota jobs list --queue {view.queue} --state pending; rota jobs why ID."
+            )
     if not found:
         call.output.words("No queue has work, or had any in this time.")
         exits.leave(exits.NOTHING)
@@ -131,6 +148,28 @@ async def tenants(call: Call, admin: Admin, since: float) -> None:
     if not found:
         call.output.words("Nothing was done for anybody in this time.")
         exits.leave(exits.NOTHING)
+
+
+async def _payloads(call: Call, admin: Admin) -> None:
+    found = await admin.payload_sizes()
+    call.output.table(
+        ("task", "jobs", "average", "largest", "job"),
+        [tuple(one) for one in found],
+        shown=[
+            (one.task, f"{one.jobs:,}", f"{one.average:,} B", f"{one.largest:,} B", str(one.example))
+            for one in found
+        ],
+        records=[one._asdict() for one in found],
+    )
+    if not found:
+        call.output.words("No job is unfinished.")
+        exits.leave(exits.NOTHING)
+    if found[0].largest > LARGE:
+        call.output.words(
+            f"{found[0].task} carries its content with it. Let it pass a reference (a path, a key) in place of that; "
+            f"`rota jobs show {found[0].example}` shows the largest, and `rota jobs cancel --task {found[0].task} "
+            "--dry-run` counts what could be taken off."
+        )
 
 
 def _row(name: str, summary: Summary) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from rota.stores.dead_letter_contract import Account
 from rota.stores.explain_contract import Standings
 from rota.stores.numbers_contract import Numbers
 from rota.stores.pressure_contract import Beside
+from rota.stores.retention_contract import Retention, Tidied
 from rota.stores.schedule_contract import Schedules
 from rota.stores.suspect_contract import Suspects
 
@@ -156,28 +157,6 @@ class JobFilter(NamedTuple):
     before: UUID | None = None
     oldest_first: bool = False
     limit: int = 50
-
-
-class Retention(NamedTuple):
-    """How long ended work is kept, in seconds."""
-
-    finished: float = 7 * 86_400.0
-    dead_after_review: float = 30 * 86_400.0
-    sessions: float = 86_400.0
-    ticks: float = 30 * 86_400.0
-    ticks_kept: int = 10_000
-    """Of each schedule so many ticks stay, however old they are."""
-
-
-class Tidied(NamedTuple):
-    """What one round of the janitor did."""
-
-    finished: int = 0
-    """Days of finished jobs that were dropped (memory: jobs)."""
-    dead: int = 0
-    keys: int = 0
-    sessions: int = 0
-    ticks: int = 0
 
 
 class Count(NamedTuple):
@@ -327,8 +306,11 @@ class Sessions(Protocol):
 class Tasks(Protocol):
     """What every store promises of the registry."""
 
-    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
-        """Make these tasks known; what is known of others stays. Of a task, the newest code that is at work wins."""
+    async def publish(self, tasks: Sequence[TaskSpec], audit: Audit | None = None) -> None:
+        """Make these tasks known; what is known of others stays. Of a task, the newest code that is at work wins.
+
+        Where a person does it, the audit is recorded with it, once.
+        """
         ...
 
     async def tasks(self) -> list[TaskSpec]:

@@ -11,6 +11,7 @@ from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
+from rota.stores.token_contract import Tokens
 
 
 class DeadLetters(Protocol):
@@ -97,5 +98,5 @@ class AuditTrail(Protocol):
         ...
 
 
-class Account(DeadLetters, Operations, AuditTrail, Protocol):
+class Account(DeadLetters, Operations, AuditTrail, Tokens, Protocol):
     """All of it."""

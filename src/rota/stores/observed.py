@@ -13,7 +13,7 @@ from rota.stores.contract import Store
 log = logging.getLogger("rota.store")
 
 SLOW = 1.0
-UNTIMED = frozenset({"listen", "migrate", "open", "close", "tidy"})
+UNTIMED = frozenset({"listen", "migrate", "open", "close", "tidy", "foresee", "prune"})
 """Verbs that may take long, or never return, while all is well."""
 
 

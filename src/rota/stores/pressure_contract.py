@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from rota.stores.happening_contract import Happenings
 from rota.stores.log_contract import JobLogs
+from rota.stores.retention_contract import Retained
 
 
 class Backlogs(Protocol):
@@ -19,5 +21,5 @@ class Backlogs(Protocol):
         ...
 
 
-class Beside(JobLogs, Backlogs, Protocol):
+class Beside(JobLogs, Backlogs, Retained, Happenings, Protocol):
     """What a store keeps and tells beside its jobs."""

@@ -13,13 +13,12 @@ from rota._core.outcome import Transition
 from rota.stores.contract import (
     Answer,
     Beat,
-    Retention,
     SessionStart,
     Settled,
     Store,
-    Tidied,
     Wanted,
 )
+from rota.stores.retention_contract import Retention, Tidied
 from rota.testing.crash import Point, Trap
 from rota.testing.drained import Ran
 

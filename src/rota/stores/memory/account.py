@@ -1,4 +1,4 @@
-"""The verbs about dead letters, operations and the audit, each one step under the store's lock."""
+"""The verbs about dead letters, operations, the audit, tokens and watching, each one step under the store's lock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
 from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Work
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
-from rota.stores.memory import dead_letters, operations
+from rota._core.token import Token
+from rota.stores.memory import dead_letters, operations, tokens, watching
 from rota.stores.memory.book import Book
 
 
@@ -75,3 +77,31 @@ class Account:
     async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
         with self._step():
             return operations.trail(self._book, wanted)
+
+    async def create_token(self, token: Token, audit: Audit) -> None:
+        with self._step() as now:
+            tokens.create(self._book, token, audit, now)
+
+    async def tokens(self, *, token_id: str | None = None) -> list[Token]:
+        with self._step():
+            return tokens.listed(self._book, token_id)
+
+    async def revoke_token(self, token_id: str, by: str, audit: Audit) -> Token | None:
+        with self._step() as now:
+            return tokens.revoke(self._book, token_id, by, audit, now)
+
+    async def note_token_used(self, token_id: str) -> None:
+        with self._step() as now:
+            tokens.note_used(self._book, token_id, now)
+
+    async def running(self, *, limit: int) -> list[Work]:
+        with self._step():
+            return watching.running(self._book, limit)
+
+    async def happened(self, mark: Mark, wanted: HappeningFilter, *, limit: int) -> Happened:
+        with self._step() as now:
+            return watching.happened(self._book, mark, wanted, limit, now)
+
+    async def payload_sizes(self, *, cap: int) -> list[PayloadSize]:
+        with self._step():
+            return watching.payload_sizes(self._book, cap)

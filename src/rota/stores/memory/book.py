@@ -14,9 +14,11 @@ from rota._core.job_log import LogTail
 from rota._core.numbers import Minute
 from rota._core.operation import Operation
 from rota._core.queue import Queue
+from rota._core.retention import ArchivedJob, Policy
 from rota._core.schedule import ScheduleRecord, TickRecord
 from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
+from rota._core.token import Token
 from rota.stores.contract import Attempt, Hint, SessionRecord, WorkHint
 
 
@@ -76,8 +78,11 @@ class Book:
         self.letters: dict[UUID, DeadLetter] = {}
         """What is known of dead jobs besides; their `job` is as it was when they died."""
         self.operations: dict[UUID, Operation] = {}
+        self.tokens: dict[str, Token] = {}
         self.logs: dict[UUID, dict[int, LogTail]] = {}
         """The newest lines of each attempt, by job and version at the claim."""
+        self.policies: dict[tuple[str | None, str | None, str | None], Policy] = {}
+        self.archive: dict[UUID, ArchivedJob] = {}
         self.deleted: set[UUID] = set()
         """Jobs that an operator took away for good: a repeated enqueue does not bring them back."""
         self.hints: list[Hint] = []

@@ -14,7 +14,7 @@ from rota.stores.memory.book import Book, Holder, KeyName
 
 def enqueue(book: Book, new: NewJob, now: datetime) -> Enqueued:
     """Store one job by the rules of its keys."""
-    if new.id in book.jobs or new.id in book.deleted:
+    if new.id in book.jobs or new.id in book.deleted or new.id in book.archive:
         return Enqueued(new.id, Stored.CREATED)  # the same enqueue again, after a lost answer
     answer = _by_key(book, new, now) or _by_unique_key(book, new, now)
     if answer is not None:

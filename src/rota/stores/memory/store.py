@@ -34,11 +34,9 @@ from rota.stores.contract import (
     Enqueued,
     Hint,
     JobFilter,
-    Retention,
     SessionRecord,
     SessionStart,
     Settled,
-    Tidied,
     Wanted,
 )
 from rota.stores.memory import (
@@ -56,10 +54,12 @@ from rota.stores.memory import (
 from rota.stores.memory.account import Account
 from rota.stores.memory.book import Book
 from rota.stores.memory.listening import Listeners
+from rota.stores.memory.retention import Retained
 from rota.stores.numbers_contract import Head
+from rota.stores.retention_contract import Retention, Tidied
 
 
-class MemoryStore(Account):
+class MemoryStore(Account, Retained):
     """A whole store in this process's memory; the docstrings of `stores/contract.py` hold for every verb.
 
     It may be used from several threads and event loops at once. Each verb is
@@ -194,9 +194,11 @@ class MemoryStore(Account):
         with self._step() as now:
             return sessions.recent(self._book, now)
 
-    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
+    async def publish(self, tasks: Sequence[TaskSpec], audit: Audit | None = None) -> None:
         with self._step() as now:
             suspects.publish(self._book, tasks, now)
+            if audit is not None:
+                self._book.tell(audit, now)
 
     async def tasks(self) -> list[TaskSpec]:
         with self._step():

@@ -5,40 +5,26 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from rota._core.job import State
-from rota.stores.contract import Retention, Tidied
-from rota.stores.memory import operations, schedules, suspects
+from rota._core.retention import EVERYTHING
+from rota.stores.memory import operations, retention, schedules, suspects
 from rota.stores.memory.book import Book
 from rota.stores.memory.enqueueing import expired
-from rota.stores.memory.settling import REVIEW_CLOSED
+from rota.stores.retention_contract import Retention, Tidied
 
 
-def tidy(book: Book, retention: Retention, now: datetime) -> Tidied:
+def tidy(book: Book, keep: Retention, now: datetime) -> Tidied:
     """Remove what retention lets go. A dead job that nobody reviewed stays for ever."""
-    suspects.forget(book, now - timedelta(seconds=retention.finished))
-    operations.forget(book, now - timedelta(seconds=retention.dead_after_review))
+    suspects.forget(book, now - timedelta(seconds=keep.finished))
+    operations.forget(book, now - timedelta(seconds=keep.dead_after_review))
+    pruned = retention.prune(book, EVERYTHING, keep, now)
     return Tidied(
-        finished=_finished(book, now - timedelta(seconds=retention.finished)),
-        dead=_dead(book, now - timedelta(seconds=retention.dead_after_review)),
+        finished=pruned.finished,
+        dead=pruned.dead,
         keys=_keys(book, now),
-        sessions=_sessions(book, now - timedelta(seconds=retention.sessions)),
-        ticks=schedules.forget(book, now - timedelta(seconds=retention.ticks), retention.ticks_kept),
+        sessions=_sessions(book, now - timedelta(seconds=keep.sessions)),
+        ticks=schedules.forget(book, now - timedelta(seconds=keep.ticks), keep.ticks_kept),
+        archive=retention.forget(book, keep.archive, now),
     )
-
-
-def _finished(book: Book, before: datetime) -> int:
-    ended = book.in_state(State.COMPLETED, State.PARTIAL, State.CANCELLED)
-    gone = [job.id for job in ended if job.finished_at is not None and job.finished_at <= before]
-    for job_id in gone:
-        book.remove(job_id)
-    return len(gone)
-
-
-def _dead(book: Book, before: datetime) -> int:
-    closed = [job.id for job in book.in_state(State.DEAD) if job.review in REVIEW_CLOSED]
-    gone = [job_id for job_id in closed if book.reviewed_at[job_id] <= before]
-    for job_id in gone:
-        book.remove(job_id)
-    return len(gone)
 
 
 def _keys(book: Book, now: datetime) -> int:

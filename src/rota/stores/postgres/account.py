@@ -1,4 +1,4 @@
-"""The verbs about dead letters, operations and the audit, each handed to the module that knows it."""
+"""The verbs about dead letters, operations, the audit, tokens and watching: each goes to the module that knows it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
 from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Work
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
+from rota._core.token import Token
 from rota.stores.postgres.dead_letters import DeadLetters
 from rota.stores.postgres.operations import Operations
+from rota.stores.postgres.tokens import Tokens
+from rota.stores.postgres.watching import Watching
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connections
@@ -24,10 +28,17 @@ class Ledger(NamedTuple):
 
     letters: DeadLetters
     operations: Operations
+    tokens: Tokens
+    watching: Watching
 
     @classmethod
     def on(cls, connections: Connections, keys: Keyring) -> Ledger:
-        return cls(DeadLetters(connections, keys), Operations(connections))
+        return cls(
+            DeadLetters(connections, keys),
+            Operations(connections),
+            Tokens(connections),
+            Watching(connections),
+        )
 
 
 class Account:
@@ -75,3 +86,24 @@ class Account:
 
     async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
         return await self._ledger().letters.trail(wanted)
+
+    async def create_token(self, token: Token, audit: Audit) -> None:
+        await self._ledger().tokens.create(token, audit)
+
+    async def tokens(self, *, token_id: str | None = None) -> list[Token]:
+        return await self._ledger().tokens.listed(token_id)
+
+    async def revoke_token(self, token_id: str, by: str, audit: Audit) -> Token | None:
+        return await self._ledger().tokens.revoke(token_id, by, audit)
+
+    async def note_token_used(self, token_id: str) -> None:
+        await self._ledger().tokens.note_used(token_id)
+
+    async def running(self, *, limit: int) -> list[Work]:
+        return await self._ledger().watching.running(limit)
+
+    async def happened(self, mark: Mark, wanted: HappeningFilter, *, limit: int) -> Happened:
+        return await self._ledger().watching.happened(mark, wanted, limit)
+
+    async def payload_sizes(self, *, cap: int) -> list[PayloadSize]:
+        return await self._ledger().watching.payload_sizes(cap)

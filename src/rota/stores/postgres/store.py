@@ -37,11 +37,9 @@ from rota.stores.contract import (
     Finding,
     Hint,
     JobFilter,
-    Retention,
     SessionRecord,
     SessionStart,
     Settled,
-    Tidied,
     Wanted,
 )
 from rota.stores.numbers_contract import Head
@@ -57,11 +55,13 @@ from rota.stores.postgres.logs import JobLogs
 from rota.stores.postgres.numbers import Numbers
 from rota.stores.postgres.operators import Operators
 from rota.stores.postgres.reads import Reads
+from rota.stores.postgres.retention import Pruner, Retained
 from rota.stores.postgres.schedules import Schedules
 from rota.stores.postgres.sessions import Sessions
 from rota.stores.postgres.settle import Settler
 from rota.stores.postgres.suspects import Suspects
 from rota.stores.postgres.upkeep import Upkeep
+from rota.stores.retention_contract import Retention, Tidied
 
 
 class Desk(NamedTuple):
@@ -75,6 +75,7 @@ class Desk(NamedTuple):
     reads: Reads
     operators: Operators
     upkeep: Upkeep
+    pruner: Pruner
     schedules: Schedules
     suspects: Suspects
     numbers: Numbers
@@ -90,7 +91,7 @@ class Desk(NamedTuple):
         self.connections.abandon()
 
 
-class PostgresStore(Account):
+class PostgresStore(Account, Retained):
     """Jobs in schema `rota` of a PostgreSQL database.
 
     May be used from several event loops and threads; each loop has its own
@@ -112,6 +113,7 @@ class PostgresStore(Account):
         connections = Connections(self.url, self._clock)
         claims = Claims(connections)
         settler = Settler(connections, claims)
+        pruner = Pruner(connections)
         return Desk(
             connections,
             Enqueuer(connections, claims),
@@ -120,7 +122,8 @@ class PostgresStore(Account):
             Sessions(connections),
             Reads(connections),
             Operators(connections, settler),
-            Upkeep(connections),
+            Upkeep(connections, pruner),
+            pruner,
             Schedules(connections),
             Suspects(connections),
             Numbers(connections),
@@ -140,6 +143,9 @@ class PostgresStore(Account):
 
     def _ledger(self) -> Ledger:
         return self._desks().ledger
+
+    def _pruner(self) -> Pruner:
+        return self._desks().pruner
 
     # Jobs
 
@@ -216,8 +222,8 @@ class PostgresStore(Account):
 
     # Tasks and upkeep
 
-    async def publish(self, tasks: Sequence[TaskSpec]) -> None:
-        await self._desks().upkeep.publish(tasks)
+    async def publish(self, tasks: Sequence[TaskSpec], audit: Audit | None = None) -> None:
+        await self._desks().upkeep.publish(tasks, audit)
 
     async def tasks(self) -> list[TaskSpec]:
         return await self._desks().reads.tasks()

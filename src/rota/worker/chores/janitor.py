@@ -6,7 +6,8 @@ import asyncio
 import logging
 import random
 
-from rota.stores.contract import Retention, Store
+from rota.stores.contract import Store
+from rota.stores.retention_contract import Retention
 from rota.worker.service import Service
 
 log = logging.getLogger("rota.worker")

@@ -1,11 +1,14 @@
 -- How many unfinished and dead jobs there are, by queue, task and state, each
 -- side counted up to a cap so that a large backlog costs no more than a small one.
 -- Reads jobs and dead_jobs without an index, at most `cap` rows each.
-SELECT queue, task, state, count(*), min(run_at) FILTER (WHERE state = 'pending')
+SELECT queue, task, state, jobs, oldest
 FROM (
-    (SELECT state, queue, task, run_at FROM rota.jobs LIMIT %(cap)s)
+    SELECT queue, task, state, count(*) AS jobs, min(run_at) FILTER (WHERE state = 'pending') AS oldest
+    FROM (SELECT state, queue, task, run_at FROM rota.jobs LIMIT %(cap)s) AS unfinished
+    GROUP BY queue, task, state
     UNION ALL
-    (SELECT 'dead', queue, task, run_at FROM rota.dead_jobs LIMIT %(cap)s)
+    SELECT queue, task, 'dead', count(*), NULL
+    FROM (SELECT queue, task FROM rota.dead_jobs LIMIT %(cap)s) AS dead
+    GROUP BY queue, task
 ) AS counted
-GROUP BY queue, task, state
 ORDER BY queue, task, state

@@ -1,6 +1,6 @@
 -- List jobs by filter, a page at a time, oldest first. Ids are made
 -- in order of time, so the page key is the id.
--- Reads the keys, or the partial index of the one value that is asked for.
+-- Reads the keys, or the index of a value that is asked for: those of 0001, and of finished days those of 0012.
 SELECT
     id, version, state, task, queue, priority, payload::text, attempt, max_attempts, snoozes, losses, run_at,
     created_at, updated_at, claimed_at, finished_at, deadline, timeout, cancel_requested_at, session_id, tenant,
@@ -17,7 +17,7 @@ WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (%(correlation_id)s::text IS NULL OR correlation_id = %(correlation_id)s::text OR id = %(correlation_uuid)s::uuid)
   AND (%(parent_id)s::uuid IS NULL OR parent_id = %(parent_id)s::uuid)
   AND (%(session_id)s::uuid IS NULL OR session_id = %(session_id)s::uuid)
-  AND (%(tag)s::text IS NULL OR %(tag)s::text = ANY (tags))
+  AND (%(tag)s::text IS NULL OR tags @> ARRAY[%(tag)s::text])
   AND (%(before)s::uuid IS NULL OR id > %(before)s::uuid)
 ORDER BY id
 LIMIT %(limit)s

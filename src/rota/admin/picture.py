@@ -1,0 +1,98 @@
+"""One picture of the whole, for whoever watches: how it stands, what runs, what fails, what is not well."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from rota._core.dead_letter import DeadFilter
+from rota._core.job import State
+from rota.admin.alerts import MANY_WAIT, Alert, alerts
+from rota.admin.numbers import Numbers, Overview
+from rota.errors import StoreError
+from rota.stores.contract import JobFilter
+
+if TYPE_CHECKING:
+    from rota._core.dead_letter import FailureGroup
+    from rota._core.explanation import Explanation
+    from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Work
+    from rota._core.suspects import ParkedTask
+
+T = TypeVar("T")
+
+RUNNING_SHOWN = 200
+GROUPS_SHOWN = 20
+CROWDED_ASKED = 3
+"""Of so many queues that are behind it is asked whose jobs wait there."""
+CROWD_COUNTED = 5_000
+NEWS_AT_ONCE = 500
+SIZED = 100_000
+"""So many unfinished jobs are looked at for the size of their payloads."""
+
+
+class Picture(NamedTuple):
+    """Everything at one moment. A part that could not be read is None; `unknown` says why."""
+
+    seen: Overview
+    running: Sequence[Work] | None
+    """The longest first, at most `RUNNING_SHOWN`."""
+    groups: Sequence[FailureGroup] | None
+    """Dead letters that wait for review, the group that was seen last first."""
+    parked: Sequence[ParkedTask] | None
+    tenants: Mapping[str, Mapping[str | None, int]]
+    """Of queues that are behind: how many jobs of each tenant wait there."""
+    unknown: Mapping[str, str]
+
+    @property
+    def alerts(self) -> list[Alert]:
+        return alerts(self)
+
+
+class Pictures(Numbers):
+    """The questions of those who watch."""
+
+    async def picture(self, since: float = 300.0) -> Picture:
+        """The whole as it is now, with rates of the last so many seconds. Nothing readable at all is an error."""
+        unknown: dict[str, str] = {}
+
+        async def known(what: str, read: Awaitable[T]) -> T | None:
+            try:
+                return await read
+            except StoreError as error:
+                unknown[what] = str(error)
+                return None
+
+        seen, running, groups, parked = await asyncio.gather(
+            self.overview(since),
+            known("running", self.store.running(limit=RUNNING_SHOWN)),
+            known("failures", self.store.failure_groups(DeadFilter(limit=GROUPS_SHOWN))),
+            known("parked", self.store.parked_tasks()),
+        )
+        tenants: dict[str, Mapping[str | None, int]] = {}
+        for queue in _behind(seen):
+            found = await known("tenants", self.store.backlog(queue, cap=CROWD_COUNTED, by_tenant=True))
+            if found is not None:
+                tenants[queue] = found
+        return Picture(seen, running, groups, parked, tenants, {**seen.unknown, **unknown})
+
+    async def explain_first(self, *, queue: str | None = None, task: str | None = None) -> Explanation | None:
+        """Why the oldest waiting job of a queue or task is not running; None: nothing waits there."""
+        wanted = JobFilter(states=(State.PENDING,), queue=queue, task=task, oldest_first=True, limit=1)
+        found = await self.store.find(wanted)
+        return await self.explain(found[0].id) if found else None
+
+    async def happened(self, mark: Mark, wanted: HappeningFilter) -> Happened:
+        """What happened to jobs since a mark, and the mark to go on from."""
+        return await self.store.happened(mark, wanted, limit=NEWS_AT_ONCE)
+
+    async def payload_sizes(self) -> Sequence[PayloadSize]:
+        """How large the payloads of unfinished jobs are, by task, the largest first."""
+        return await self.store.payload_sizes(cap=SIZED)
+
+
+def _behind(seen: Overview) -> list[str]:
+    """The queues of which it matters whose jobs wait there, the longest backlog first."""
+    behind = [view for view in seen.queues() if view.late or (view.pending or 0) > MANY_WAIT]
+    behind.sort(key=lambda view: -(view.pending or 0))
+    return [view.queue for view in behind[:CROWDED_ASKED]]

@@ -1,0 +1,235 @@
+"""What one tenant may see and do: a store that knows of nobody else. A verb that is not named here is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from rota._core.actions import Audit, AuditFilter, Change
+from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.job import Job, NewJob
+from rota._core.numbers import Figures
+from rota._core.review import Landed, Review, ReviewChange, Reviewed
+from rota.errors import JobNotFound, NotSupported, OperationNotFound, StoreError
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rota._core.explanation import Standing
+    from rota._core.job_log import LogTail
+    from rota._core.operation import Operation, OperationState, Progress
+    from rota._core.queue import Queue
+    from rota._core.retention import ArchivedJob
+    from rota._core.suspects import ParkedTask
+    from rota._core.task_spec import TaskSpec
+    from rota.stores.contract import Attempt, JobFilter, SessionRecord, Settled, Store
+
+LOOKED_AT = 2000
+"""So many of the newest audit rows, and of the newest dead letters, are looked at to find a tenant's own."""
+HOUR = timedelta(hours=1)
+
+
+class OutOfScope(NotSupported):
+    """Asked in the name of one tenant, and about all of them."""
+
+    def __init__(self, tenant: str, what: str) -> None:
+        StoreError.__init__(
+            self,
+            f"{what} is about all tenants, and it was asked for tenant {tenant!r} alone. Ask without a tenant, "
+            f"or about single jobs.",
+        )
+
+
+def within(store: Store, tenant: str) -> Store:
+    """The store as this tenant may use it: jobs of others are not there, and what is about all is refused."""
+    return cast("Store", TenantScope(store, tenant))
+
+
+class TenantScope:
+    """The verbs that a tenant may use; each asks the store for his own only, or looks at what it answers."""
+
+    def __init__(self, store: Store, tenant: str) -> None:
+        self.name, self.tenant, self._store = store.name, tenant, store
+
+    def __getattr__(self, verb: str) -> NoReturn:
+        if verb.startswith("_"):
+            raise AttributeError(verb)
+        raise OutOfScope(self.tenant, verb)
+
+    async def now(self) -> datetime:
+        return await self._store.now()
+
+    # Jobs
+
+    async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
+        return [job for job in await self._store.get(job_ids) if job.tenant == self.tenant]
+
+    async def archived(self, job_ids: Sequence[UUID], /) -> list[ArchivedJob]:
+        return [row for row in await self._store.archived(job_ids) if row.tenant == self.tenant]
+
+    async def find(self, wanted: JobFilter) -> list[Job]:
+        if wanted.tenant not in (None, self.tenant):
+            return []
+        return await self._store.find(wanted._replace(tenant=self.tenant))
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        return await self._store.attempts(job_id) if await self.get([job_id]) else []
+
+    async def logs(self, job_id: UUID, /) -> list[LogTail]:
+        return await self._store.logs(job_id) if await self.get([job_id]) else []
+
+    async def change(self, change: Change, audit: Audit) -> Settled:
+        if change.job.tenant != self.tenant:
+            raise JobNotFound(change.job.id)
+        return await self._store.change(change, audit)
+
+    async def standing(self, job: Job, *, cap: int) -> Standing:
+        if job.tenant != self.tenant:
+            raise JobNotFound(job.id)
+        standing = await self._store.standing(job, cap=cap)
+        inside = standing.inside
+        return standing if inside is None or await self.get([inside]) else standing._replace(inside=None)
+
+    # What is code, not data: which tasks there are, and who works
+
+    async def tasks(self) -> list[TaskSpec]:
+        return await self._store.tasks()
+
+    async def parked_tasks(self) -> list[ParkedTask]:
+        """How the last of them died may be told in words of another tenant's job."""
+        return [row._replace(what="") for row in await self._store.parked_tasks()]
+
+    async def sessions(self) -> list[SessionRecord]:
+        """Those that work for everybody, and his own."""
+        return [one for one in await self._store.sessions() if one.tenant in (None, self.tenant)]
+
+    async def queues(self) -> list[Queue]:
+        """None: what is expected of a queue is between its operators."""
+        return []
+
+    # Dead letters
+
+    async def dead_letter(self, job_id: UUID) -> DeadLetter | None:
+        found = await self._store.dead_letter(job_id)
+        return found if found is not None and found.job.tenant == self.tenant else None
+
+    async def dead_letters(self, wanted: DeadFilter) -> list[DeadLetter]:
+        if wanted.tenant not in (None, self.tenant):
+            return []
+        return await self._store.dead_letters(wanted._replace(tenant=self.tenant))
+
+    async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
+        if wanted.tenant not in (None, self.tenant):
+            return 0
+        return await self._store.count_dead_letters(wanted._replace(tenant=self.tenant), cap=cap)
+
+    async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
+        """Of his newest dead letters only: the store's own groups are of all tenants together."""
+        reviews = wanted.reviews or (Review.PENDING,)
+        asked = DeadFilter(reviews, wanted.group, wanted.task, limit=LOOKED_AT)
+        found = grouped(await self.dead_letters(asked), await self.now())
+        return found[: wanted.limit]
+
+    async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
+        if await self.dead_letter(change.job_id) is None:
+            return Reviewed(Landed.FENCED, None)
+        return await self._store.change_review(change, audit)
+
+    async def reprocess(self, change: ReviewChange, job: NewJob, audits: Sequence[Audit]) -> Reviewed:
+        if job.tenant != self.tenant or await self.dead_letter(change.job_id) is None:
+            return Reviewed(Landed.FENCED, None)
+        return await self._store.reprocess(change, job, audits)
+
+    # Bulk operations: his are those on his own dead letters
+
+    async def begin_operation(self, operation: Operation, audit: Audit) -> None:
+        if operation.wanted.tenant not in (None, self.tenant):
+            raise OutOfScope(self.tenant, f"an operation on dead letters of {operation.wanted.tenant!r}")
+        mine = operation._replace(wanted=operation.wanted._replace(tenant=self.tenant))
+        await self._store.begin_operation(mine, audit)
+
+    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
+        looked = limit if operation_id is not None else LOOKED_AT
+        found = await self._store.operations(operation_id=operation_id, limit=looked)
+        return [one for one in found if one.wanted.tenant == self.tenant][:limit]
+
+    async def advance_operation(
+        self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False
+    ) -> bool:
+        await self._own(operation_id)
+        return await self._store.advance_operation(operation_id, driver, progress, finished=finished)
+
+    async def steer_operation(
+        self, operation_id: UUID, to: OperationState, audit: Audit, *, driver: UUID | None = None
+    ) -> Operation | None:
+        await self._own(operation_id)
+        return await self._store.steer_operation(operation_id, to, audit, driver=driver)
+
+    async def _own(self, operation_id: UUID) -> None:
+        if not await self.operations(operation_id=operation_id, limit=1):
+            raise OperationNotFound(operation_id)
+
+    # The audit
+
+    async def audit(
+        self, job_id: UUID | None = None, *, about: str | None = None, limit: int = 50
+    ) -> list[Audit]:
+        return await self.audit_trail(AuditFilter(job_id=job_id, about=about, limit=limit))
+
+    async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
+        """What was done to his jobs that are still there, and by his operations."""
+        looked = wanted.limit if wanted.job_id is not None else max(LOOKED_AT, wanted.limit)
+        rows = await self._store.audit_trail(wanted._replace(limit=looked))
+        jobs = {row.job_id for row in rows if row.job_id is not None}
+        own: set[Any] = {job.id for job in await self.get(list(jobs))}
+        about = {row.about for row in rows if row.job_id is None and row.about is not None}
+        if about:
+            own |= about & {one.about for one in await self.operations(limit=LOOKED_AT)}
+        mine = [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]
+        return mine[: wanted.limit]
+
+    # Numbers
+
+    async def figures(self, since: float) -> Figures:
+        """His own attempts; what lanes, queues and tasks did is about everybody, and left out."""
+        whole = await self._store.figures(since)
+        mine = tuple(total for total in whole.tenants if total.tenant == self.tenant)
+        return Figures(whole.since, whole.until, tenants=mine)
+
+
+def grouped(letters: Sequence[DeadLetter], now: datetime) -> list[FailureGroup]:
+    """These dead letters, newest first, by fingerprint; the group that was seen last first."""
+    groups: dict[str, list[DeadLetter]] = {}
+    for letter in letters:
+        if letter.fingerprint is not None:
+            groups.setdefault(letter.fingerprint, []).append(letter)
+    found = [_group(name, sorted(group, key=_age), now) for name, group in groups.items()]
+    return sorted(found, key=lambda group: (group.last_seen, group.fingerprint), reverse=True)
+
+
+def _group(name: str, letters: Sequence[DeadLetter], now: datetime) -> FailureGroup:
+    """One group of dead letters, oldest first."""
+    times, newest = [_died(letter) for letter in letters], letters[-1]
+    return FailureGroup(
+        name,
+        newest.job.task,
+        newest.job.error_class,
+        newest.error_type,
+        newest.frame,
+        newest.job.error_message,
+        len(letters),
+        times[0],
+        times[-1],
+        sum(time > now - HOUR for time in times),
+        sum(now - 2 * HOUR < time <= now - HOUR for time in times),
+        newest.job.id,
+    )
+
+
+def _age(letter: DeadLetter) -> tuple[datetime, UUID]:
+    return _died(letter), letter.job.id
+
+
+def _died(letter: DeadLetter) -> datetime:
+    return letter.job.finished_at or letter.job.updated_at

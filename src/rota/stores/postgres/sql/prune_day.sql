@@ -1,0 +1,51 @@
+-- Move the jobs of some blocks of a day that are past their time to the archive,
+-- with their attempts and logs removed: all in one statement.
+--
+-- Blocks, so that a batch never passes over what earlier ones removed. What
+-- somebody holds (an operator who revives a cancelled job) is left alone. The
+-- lateral question is not merged into the rest (OFFSET 0), or it would be asked
+-- three times a row.
+-- Reads the partition by place, the small table retention, dead_jobs_reprocessing
+-- and the keys of failed_attempts and job_logs.
+WITH due AS MATERIALIZED (
+    SELECT job.ctid AS place
+    FROM rota.{day} AS job
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN said.keep = 'Infinity' THEN said.keep
+                    ELSE greatest(coalesce(%(older_than)s::float8, said.keep, %(keep)s::float8), 60) END AS keep
+        FROM (SELECT (
+            SELECT coalesce(p.keep, 'Infinity') FROM rota.retention AS p
+            WHERE (p.state IS NULL OR p.state = job.state) AND (p.task IS NULL OR p.task = job.task)
+              AND (p.tenant IS NULL OR p.tenant = job.tenant)
+            ORDER BY p.weight DESC LIMIT 1) AS keep OFFSET 0) AS said
+    ) AS told
+    WHERE job.ctid >= %(first)s::tid AND job.ctid < %(last)s::tid
+      AND (%(states)s::text[] IS NULL OR job.state = ANY (%(states)s::text[]))
+      AND (%(task)s::text IS NULL OR job.task = %(task)s::text)
+      AND (%(tenant)s::text IS NULL OR job.tenant = %(tenant)s::text)
+      AND rota.let_go_at(job.finished_at, told.keep, %(older_than)s::float8 IS NOT NULL) <= %(now)s::timestamptz
+      AND job.id NOT IN (SELECT unnest(%(bound)s::uuid[]))
+      AND job.id NOT IN (SELECT dead.reprocessed_as FROM rota.dead_jobs AS dead
+                         WHERE dead.review = 'reprocessing' AND dead.reprocessed_as IS NOT NULL)
+    FOR UPDATE OF job SKIP LOCKED
+), gone AS (
+    DELETE FROM rota.{day} AS job
+    WHERE job.ctid = ANY (ARRAY (SELECT due.place FROM due))
+    RETURNING job.id, job.state, job.task, job.queue, job.tenant, job.category, job.subject, job.external_id,
+        job.correlation_id, job.parent_id, job.created_by, job.attempt, job.losses, job.created_at, job.run_at,
+        job.claimed_at, job.finished_at, job.error_class
+), kept AS (
+    INSERT INTO rota.archived_jobs (
+        id, state, task, queue, tenant, category, subject, external_id, correlation_id, parent_id, created_by, attempts,
+        losses, created_at, finished_at, archived_at, waited, ran, error_class)
+    SELECT id, state, task, queue, tenant, category, subject, external_id, correlation_id, parent_id, created_by,
+        attempt, losses, created_at, finished_at, %(now)s::timestamptz,
+        greatest(extract(epoch FROM claimed_at - run_at), CASE WHEN claimed_at IS NOT NULL THEN 0 END),
+        extract(epoch FROM finished_at - claimed_at), error_class
+    FROM gone
+), history AS (
+    DELETE FROM rota.failed_attempts AS noted WHERE noted.job_id IN (SELECT gone.id FROM gone)
+), logged AS (
+    DELETE FROM rota.job_logs AS line WHERE line.job_id IN (SELECT gone.id FROM gone)
+)
+SELECT count(*) FROM gone
