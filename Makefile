@@ -29,7 +29,8 @@ lint: $(INSTALLED) ## format, lint, types and layers
 	$(BIN)/lint-imports --no-logo
 
 check: lint ## everything quick (below three minutes); for every edit
-	$(BIN)/python -m pytest -m "not slow and not chaos" $(ARGS)
+	@# Most of it is waiting for servers and processes, so that more of it at once is quicker, also on two cores.
+	$(BIN)/python -m pytest -m "not slow and not chaos" -n 4 --dist worksteal $(ARGS)
 
 types: $(INSTALLED) ## what a user's type checker sees of the public names
 	$(BIN)/pyright

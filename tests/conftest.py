@@ -106,7 +106,8 @@ def template(cluster: str, administrator: psycopg.Connection) -> str:
 def direct_database(cluster: str, administrator: psycopg.Connection, template: str) -> Iterator[str]:
     """The server's own address of an empty, migrated database of the test's own."""
     name = f"test_{uuid4().hex[:12]}"
-    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    by_file = " STRATEGY file_copy" if administrator.info.server_version >= 150000 else ""  # in half the time
+    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}" + by_file)
     administrator.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
     yield with_database(cluster, name)
     administrator.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -127,26 +127,29 @@ class Evidence:
         return {life.session: life for life in self.tables.lives}
 
     @cached_property
-    def _died(self) -> dict[int, Death]:
-        """By process; where one was hit twice, the first time is when it died."""
-        return {death.pid: death for death in reversed(self.deaths)}
+    def _died(self) -> dict[int, list[Death]]:
+        """By process: one that was asked to stop may be killed a moment later."""
+        found: defaultdict[int, list[Death]] = defaultdict(list)
+        for death in self.deaths:
+            found[death.pid].append(death)
+        return dict(found)
 
     def ended(self, effect: Effect) -> float:
         """When an execution was over at the latest: its last line, or the end of its process."""
         if effect.end is not None:
             return effect.end
-        death = self._died.get(effect.child or effect.pid) or self._died.get(effect.pid)
-        return NEVER if death is None else death.at
+        deaths = self._died.get(effect.child or effect.pid) or self._died.get(effect.pid) or []
+        forced = [death.at for death in deaths if death.forced]
+        return min(forced or [death.at for death in deaths], default=NEVER)
 
     def killed(self, effect: Effect) -> bool:
         """Whether its process, or the worker's that it belongs to, was ended by us, by force, after it had begun."""
-        found = [self._died[pid] for pid in (effect.child, effect.pid) if pid in self._died]
+        found = [death for pid in (effect.child, effect.pid) for death in self._died.get(pid or 0, [])]
         return any(death.wanted and death.forced and death.at >= effect.start for death in found)
 
     def stopped(self, effect: Effect) -> bool:
         """Whether its process was asked to end, gracefully."""
-        death = self._died.get(effect.pid)
-        return death is not None and death.wanted and not death.forced
+        return any(death.wanted and not death.forced for death in self._died.get(effect.pid, []))
 
     def frozen(self, effect: Effect, tried: Tried) -> bool:
         """Whether its process stood still at some time between the claim and the loss that was recorded."""

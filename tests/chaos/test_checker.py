@@ -135,6 +135,13 @@ def test_a_handler_in_a_process_of_its_own_ends_with_that_process_and_not_only_w
     assert broken(**crashed, deaths=[]) == {"I4", "I7"}
 
 
+def test_a_process_that_was_asked_to_stop_and_then_killed_was_killed():
+    asked = DEATH._replace(at=100.5, code=0)
+
+    assert broken(tried=[LOST._replace(error_class="crash")], deaths=[asked, DEATH]) == set()
+    assert broken(tried=[LOST._replace(error_class="crash")], deaths=[asked]) == {"I7"}
+
+
 def test_one_claim_run_twice_is_found():
     assert "I4" in broken(effects=[KILLED_RUN, GOOD_RUN, GOOD_RUN._replace(start=118.0, end=119.0)])
 

@@ -13,6 +13,8 @@ from rota._core.job import State
 from rota.cli.draining import Scope, left
 from rota.stores.contract import JobFilter
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 
 class Process:
     """A command that runs on; what it says is collected in a file."""

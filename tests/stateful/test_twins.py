@@ -22,6 +22,8 @@ from rota.stores.memory import MemoryStore
 from rota.stores.postgres import PostgresStore
 from rota.stores.postgres.sqlfiles import statement
 
+pytestmark = pytest.mark.slow  # thousands of steps on both stores
+
 EXAMPLES = int(os.environ.get("ROTA_STATEFUL_EXAMPLES", "50"))
 STEPS = int(os.environ.get("ROTA_STATEFUL_STEPS", "50"))
 LONGER = "ROTA_STATEFUL_EXAMPLES" in os.environ or "ROTA_STATEFUL_STEPS" in os.environ

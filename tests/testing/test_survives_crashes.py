@@ -15,6 +15,8 @@ from rota.stores.postgres import PostgresStore
 from rota.testing import assert_survives_crashes, assert_survives_crashes_sync, database
 from rota.testing.survival import Point, _chosen
 
+pytestmark = pytest.mark.slow  # every task is run once for every line of it
+
 
 async def survives(task, *args, **options):
     """With the bank as the outside world."""

@@ -157,6 +157,30 @@ async def test_a_thread_behind_middleware_is_waited_for_like_any_other(stage):
     assert (worker.runner.abandoned, worker.runner.threads.zombies) == (0, 0)
 
 
+async def test_the_middleware_of_a_thread_that_never_stops_is_left_when_the_thread_is_left_behind(stage):
+    """Its Task would outlive every cancellation, and `asyncio.run()` of a whole app would never end."""
+    let_go, left = threading.Event(), asyncio.Event()
+
+    @stage.app.middleware
+    async def around(job, call_next):
+        try:
+            return await call_next()
+        finally:
+            left.set()
+
+    @stage.app.task(timeout=0.02, retry=1)
+    def deaf() -> None:
+        let_go.wait(30)
+
+    worker = await stage.work(stop_grace=0.05)
+    job = await stage.ended(await deaf.enqueue())
+    await asyncio.wait_for(left.wait(), 5)
+
+    assert (job.state, job.error_class, worker.runner.threads.zombies) == (State.DEAD, "timeout", 1)
+    let_go.set()
+    await until(lambda: worker.runner.threads.zombies == 0)
+
+
 async def test_a_handler_that_ends_in_time_is_left_alone(stage):
     @stage.app.task(timeout=0.2)
     async def brief() -> str:

@@ -92,12 +92,13 @@ class Transition(NamedTuple):
     """Its process outlived this attempt: earlier losses count no more."""
 
 
+_new = tuple.__new__
+_COMPLETED = (State.COMPLETED, "complete", None, None, None, None, None, False, False, None, False)
+
+
 def completed(job: Job) -> Transition:
     """What `decide` says of a handler that returned nothing, at a tenth of its price: nearly every job ends so."""
-    return tuple.__new__(
-        Transition,
-        (job, State.COMPLETED, "complete", None, None, None, None, None, False, False, None, False),
-    )
+    return _new(Transition, (job, *_COMPLETED))
 
 
 def decide(job: Job, outcome: Outcome, *, retry: Retry, now: datetime) -> Transition:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic, sleep
 from typing import Any
 
 from rota.testing.bench import Errors
 from rota.testing.crash import SimulatedCrash
 from rota.testing.tracing import Silence, undisturbed
+
+PATIENCE = 1.0
+"""Seconds that a dead handler may be held by others."""
 
 
 @contextmanager
@@ -29,8 +34,18 @@ def dying(errors: Errors) -> Iterator[None]:
             unheard.all = True
             with undisturbed():
                 Silence().by_call()
-                errors.dead.clear()
-                gc.collect()
+                _let_go(errors.dead)
+
+
+def _let_go(dead: list[BaseException]) -> None:
+    """Free the frames of these. A thread that ran one holds it for a moment longer than its end is known."""
+    left = [weakref.ref(crash) for crash in dead]
+    dead.clear()
+    end = monotonic() + PATIENCE
+    gc.collect()
+    while monotonic() < end and any(crash() is not None for crash in left):
+        sleep(0.002)
+        gc.collect()
 
 
 class _Unheard:

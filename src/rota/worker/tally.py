@@ -94,7 +94,7 @@ class Tally:
             return
         page = self._page(runs[0].store_time())
         page.ends += 1
-        task = queue = verb = to = run_at = claimed_at = None
+        task = queue = verb = to = run_at = arrived = None
         cell, wait, place = _NOWHERE, 0.0, 0
         for run in runs:
             transition, job = run.transition, run.job
@@ -109,10 +109,10 @@ class Tally:
             cell.run_sum += took
             step = int(took * STEPS)
             cell.runs[TABLE[step] if 0 <= step < LONG else bucket(took)] += 1
-            # Those of one bulk were due at one moment, and those of one claim were claimed at one.
-            if run_at != job.run_at or claimed_at != job.claimed_at:
-                run_at, claimed_at = job.run_at, job.claimed_at
-                wait = (claimed_at - run_at).total_seconds() if claimed_at is not None else 0.0
+            # Those of one bulk were due at one moment; those that arrived together were claimed at one.
+            if arrived is not run.arrived or run_at != job.run_at:
+                run_at, arrived = job.run_at, run.arrived
+                wait = 0.0 if job.claimed_at is None else (job.claimed_at - run_at).total_seconds()
                 place = bucket(wait)
             cell.wait_sum += wait
             cell.waits[place] += 1

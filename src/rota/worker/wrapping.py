@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -32,12 +31,15 @@ class Wrapping:
         return begun
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
-        """A plain function as something to await. Cancelling it changes nothing until the function has ended."""
+        """A plain function as something to await. Cancelling it changes nothing until it has ended or is abandoned."""
         run.waiter = asyncio.get_running_loop().create_future()
         self._threads.start(run, copy_context(), call)
         while not run.waiter.done():
-            with suppress(asyncio.CancelledError):
+            try:
                 await asyncio.shield(run.waiter)
+            except asyncio.CancelledError:
+                if run.seat is not None and run.seat.abandoned:
+                    raise  # else no loop that this worker ran on could ever be closed
         value, error = run.waiter.result()
         if error is not None:
             raise error

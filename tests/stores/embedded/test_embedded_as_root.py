@@ -27,7 +27,10 @@ from embedded_stage import (
 from rota.errors import EmbeddedUnavailable
 from rota.stores.postgres.embedded import EmbeddedServer, account, binaries, trouble
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account")
+pytestmark = [
+    pytest.mark.slow,  # each starts servers of its own
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can lend the server another account"),
+]
 
 
 def test_another_user_is_kept_from_the_socket(running: EmbeddedServer) -> None:

@@ -31,6 +31,8 @@ from rota.stores.postgres.embedded import EmbeddedServer, process
 from rota.stores.postgres.embedded.account import account_of
 from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 
 def test_the_first_start_makes_a_server_and_the_next_one_finds_it(fresh: EmbeddedServer) -> None:
     url = fresh.start()

@@ -16,6 +16,8 @@ from worker_stage import until
 from rota._core.job import State
 from rota._core.retry import Retry
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 STARTS = 30.0
 GRACE = 0.5
 

@@ -14,6 +14,8 @@ from process_stage import alive, gone
 from rota.worker.executors.process import family
 from rota.worker.executors.process.wire import Frames, Garbled, frame, from_job, to_job
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 WORKER = """
 import asyncio, sys
 sys.path[:0] = {paths!r}

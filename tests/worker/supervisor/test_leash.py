@@ -15,6 +15,8 @@ from rota.worker.supervisor import wire
 from rota.worker.supervisor.block import SIZE, shared_file
 from rota.worker.supervisor.leash import Ends
 
+pytestmark = pytest.mark.slow  # real processes, each with a start of its own
+
 CHILD = """
 import ctypes, sys
 from rota.worker.supervisor.leash import Ends, Leash
