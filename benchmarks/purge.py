@@ -99,7 +99,7 @@ async def fill(url: str, rows: int) -> None:
     import psycopg
 
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        await connection.execute(f"SELECT rota.make_days(now() - interval '{OLD}')")
+        await connection.execute(f"SELECT rota.open_days(now() - interval '{OLD}')")
         for first in range(1, rows + 1, 100_000):
             last = min(first + 99_999, rows)
             await connection.execute(FINISHED, {"first": first, "last": last})

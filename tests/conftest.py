@@ -98,7 +98,7 @@ def template(cluster: str, administrator: psycopg.Connection) -> str:
         )
         for (day,) in days.fetchall():
             connection.execute(f"DROP TABLE {day}")
-        connection.execute("SELECT rota.make_days(%s)", [NOON])
+        connection.execute("SELECT rota.open_days(%s)", [NOON])
     return "rota_template"
 
 

@@ -158,14 +158,16 @@ def fill(url: str, size: Size = Size(), *, analyze: bool = True) -> None:  # noq
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET synchronous_commit = off")
         connection.execute(
-            "SELECT rota.make_days(now() - make_interval(days => d)) FROM generate_series(0, 8, 4) AS d"
+            "SELECT rota.open_days(now() - make_interval(days => d)) FROM generate_series(0, 8, 4) AS d"
         )
         for statement in _statements(size):
             connection.execute(statement)
         # What the janitor and the roller do by and by.
         while connection.execute("SELECT rota.index_days()").fetchone() != (0,):
             pass
-        connection.execute("SELECT rota.sum_hours(now() - interval '40 minutes', now() - interval '14 days')")
+        summing = "SELECT rota.sum_hours(now() - interval '40 minutes', now() - interval '14 days')"
+        while connection.execute(summing).fetchone() != (False,):
+            pass
         if analyze:
             connection.execute("VACUUM (ANALYZE)")
 

@@ -118,18 +118,20 @@ class Watcher:
             gone = {row.id: row for row in await self._store.archived(lacking)} if lacking else {}
         except StoreUnavailable as error:
             log.info("waiting for %d jobs: %s", len(due), error)
+            now = self._loop.time()
             for wait in due:
-                self._again(wait, LONGEST)
+                self._again(wait, now, LONGEST)
             return
         except BaseException:
             for wait in due:
                 heapq.heappush(self._waits, wait)
             raise
+        now = self._loop.time()  # one for all: who was looked at together stays together
         for wait in due:
-            self._answer(wait, found.get(wait.job_id), gone.get(wait.job_id))
+            self._answer(wait, now, found.get(wait.job_id), gone.get(wait.job_id))
 
-    def _answer(self, wait: _Wait, job: Job | None, summary: ArchivedJob | None) -> None:
-        age = self._loop.time() - wait.since
+    def _answer(self, wait: _Wait, now: float, job: Job | None, summary: ArchivedJob | None) -> None:
+        age = now - wait.since
         if wait.future.done():
             return
         if summary is not None:
@@ -140,10 +142,10 @@ class Watcher:
         elif job is None and age >= wait.patience:
             wait.future.set_exception(JobNotFound(wait.job_id))
         else:
-            self._again(wait, min(max(age / PER_AGE, SHORTEST), LONGEST))
+            self._again(wait, now, min(max(age / PER_AGE, SHORTEST), LONGEST))
 
-    def _again(self, wait: _Wait, pause: float) -> None:
-        heapq.heappush(self._waits, wait._replace(due=self._loop.time() + pause))
+    def _again(self, wait: _Wait, now: float, pause: float) -> None:
+        heapq.heappush(self._waits, wait._replace(due=now + pause))
 
 
 _watchers: dict[tuple[int, int], Watcher] = {}

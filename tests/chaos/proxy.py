@@ -152,16 +152,12 @@ class Proxy:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        line = self._lines[task] = Line(self, reader, writer)
-        try:
-            await line.run()
-        except asyncio.CancelledError:
-            pass  # the proxy stops
-        finally:
-            del self._lines[task]
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Line(self, reader, writer)
+        task = self._loop.create_task(line.run())
+        self._lines[task] = line
+        # Whatever it was doing when the proxy stops, and if it had not even begun, it leaves nothing open.
+        task.add_done_callback(lambda _: self._lines.pop(task).hang_up())
 
     async def _close(self) -> None:
         assert self._server is not None
@@ -198,6 +194,12 @@ class Line:
         if self._server_out is not None:
             self._heard.clear()
             self._server_out.close()
+
+    def hang_up(self) -> None:
+        """Be sure that both sides are closed."""
+        self._reset()
+        if self._server_out is not None:
+            self._server_out.transport.abort()
 
     async def run(self) -> None:
         await self._proxy.hole.wait()

@@ -17,7 +17,7 @@ from rota.stores.contract import JobFilter, Retention, Wanted
 from rota.stores.postgres import PostgresStore, diagnose
 from rota.worker import Worker
 
-YESTERDAY = "SELECT rota.make_days(now() - interval '1 day')"  # for runs just after midnight
+YESTERDAY = "SELECT rota.open_days(now() - interval '1 day')"  # for runs just after midnight
 WAITING = """
 INSERT INTO rota.jobs (id, run_at, created_at, updated_at, task)
 SELECT rota.new_id(), now(), now(), now(), 'email' FROM generate_series(1, {})

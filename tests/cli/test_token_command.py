@@ -20,30 +20,21 @@ def test_a_token_goes_to_stdout_alone_and_everything_else_is_said_beside_it(rota
 
     [text] = said.lines
     assert FORM.fullmatch(text)
-    assert "is operator of tenant acme, every queue, until" in said.err
+    assert "is operator of tenant acme, until" in said.err
     assert "shown only now" in said.err
     assert text not in said.err
     assert checked(jobs, text).role == "operator"
 
 
 def test_the_list_never_shows_a_token(rota, jobs):
-    text = rota(
-        "token", "create", "grafana", "--queue", "mail", "--queue", "fast", "--expires", "never"
-    ).lines[0]
+    text = rota("token", "create", "grafana", "--expires", "never").lines[0]
     said = rota("token", "list")
     [record] = json.loads(rota("token", "list", "--json").out)
 
     [line] = said.lines
-    token_id, name, role, tenant, queues, state, by, *_ = line.split("\t")
-    assert (name, role, tenant, queues, state, by) == (
-        "grafana",
-        "viewer",
-        "",
-        "mail,fast",
-        "active",
-        "ann@office",
-    )
-    assert (record["id"], record["queues"], record["expires_at"]) == (token_id, ["mail", "fast"], None)
+    token_id, name, role, tenant, state, by, *_ = line.split("\t")
+    assert (name, role, tenant, state, by) == ("grafana", "viewer", "", "active", "ann@office")
+    assert (record["id"], record["expires_at"]) == (token_id, None)
     assert "digest" not in record
     assert text.split("_")[2] not in said.out
 
@@ -56,7 +47,7 @@ def test_a_revoked_token_is_gone_from_the_list_and_in_the_audit(rota, jobs):
     assert f"Token {made['id']} (grafana) counts no more. It was never used." in said.err
     assert checked(jobs, made["token"]) is None
     assert rota("token", "list").code == exits.NOTHING
-    assert rota("token", "list", "--all").lines[0].split("\t")[5] == "revoked"
+    assert rota("token", "list", "--all").lines[0].split("\t")[4] == "revoked"
     rows = [line.split("\t") for line in rota("audit", "list", "--about", f"token:{made['id']}").lines]
     assert [(row[1], row[2], row[6]) for row in rows] == [
         ("ann@office", "token_revoked", "laptop lost"),

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
@@ -152,15 +153,37 @@ def test_ctrl_c_gives_the_terminal_back(screen):
     assert "Traceback" not in child.before
 
 
-def test_being_told_to_end_gives_the_terminal_back_too(screen):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_being_told_to_end_gives_the_terminal_back_too(screen, number):
     child = screen()
     child.expect_exact("QUEUES")
-    child.kill(signal.SIGTERM)
+    child.kill(number)
     child.expect(pexpect.EOF)
     child.close()
 
-    assert child.exitstatus == 128 + signal.SIGTERM
+    assert child.exitstatus == 128 + number
     assert BACK in child.before
+
+
+def test_a_terminal_that_is_gone_ends_it_quietly(busy):
+    ours, its = os.openpty()
+    command = [sys.executable, "-m", "rota.cli", "top", "--every", "300ms"]
+    env = {**os.environ, "TERM": "xterm-256color", "ROTA_URL": busy.url}
+    child = subprocess.Popen(
+        command, stdin=its, stdout=its, stderr=subprocess.PIPE, env=env, start_new_session=True
+    )
+    try:
+        os.close(its)
+        seen = b""
+        while b"QUEUES" not in seen:
+            seen += os.read(ours, 4096)
+        os.close(ours)
+        _, err = child.communicate(timeout=20)
+    finally:
+        child.kill()
+        child.wait()
+
+    assert (child.returncode, err) == (exits.DONE, b"")
 
 
 def test_a_store_that_goes_away_leaves_the_last_picture_with_its_age(screen, busy, administrator):

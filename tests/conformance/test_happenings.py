@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from build import Clock, a_job, a_running_job, a_session, by_hand, claim, completed, failed, partial, snoozed
+from letters import a_letter, reprocessed
 from rota._core.actions import Verb
 from rota._core.failure import ErrorClass
 from rota._core.happening import Happening, HappeningFilter, Mark, Memory
@@ -127,6 +128,29 @@ async def test_midnight_loses_nothing(store: Store, clock: Clock, new_job):
 
     news = await told(store, mark)
     assert [one.job_id for one in news if one.kind == "completed"] == ended
+
+
+async def test_no_day_between_is_left_out(store: Store, clock: Clock, new_job):
+    mark, ended = Mark(clock.now), []
+    for _ in range(4):
+        await store.enqueue([new_job()])
+        [job] = await claim(store)
+        await store.settle([completed(job)])
+        ended.append(job.id)
+        clock.advance(86_400)
+
+    look = await store.happened(mark, ALL, limit=100)
+    assert [one.job_id for one in Memory().new(look) if one.kind == "completed"] == ended
+    assert not look.more
+
+
+async def test_two_things_that_are_done_to_a_job_at_one_moment_are_both_told(store: Store, clock: Clock):
+    letter = await a_letter(store)
+    mark = Mark(clock.now)
+    await reprocessed(store, letter.job)
+    done = [one.why.partition(" by ")[0] for one in await told(store, mark) if one.kind == "acted"]
+
+    assert done == ["job_dlq_reprocess_requested", "job_dlq_reprocess_success"]
 
 
 async def test_filters_leave_the_rest_out(store: Store, clock: Clock, new_job):

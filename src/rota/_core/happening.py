@@ -58,9 +58,9 @@ class Happening(NamedTuple):
     """When a failed one is tried again."""
 
     @property
-    def key(self) -> tuple[Kind, UUID, datetime]:
-        """The same happening, seen twice, has the same key."""
-        return self.kind, self.job_id, self.at
+    def key(self) -> tuple[Kind, UUID, datetime, str | None]:
+        """The same happening, seen twice, has the same key. At one moment somebody may do two things to a job."""
+        return self.kind, self.job_id, self.at, self.why if self.kind is Kind.ACTED else None
 
 
 class HappeningFilter(NamedTuple):
@@ -124,7 +124,7 @@ class Memory:
     """Which happenings were told: looks overlap, and nothing is said twice. Forgets what no look can repeat."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[Kind, UUID, datetime], None] = {}
+        self._told: dict[tuple[Kind, UUID, datetime, str | None], None] = {}
 
     def new(self, look: Happened) -> list[Happening]:
         """What this look brings that no earlier one did, oldest first."""

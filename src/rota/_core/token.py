@@ -1,4 +1,4 @@
-"""Access tokens: who may ask, as what, and for which tenant and queues. Pure: nothing is made or read here.
+"""Access tokens: who may ask, as what, and for which tenant. Pure: nothing is made or read here.
 
 A token is shown once, when it is made. The store keeps its digest only, so that
 whoever reads the store cannot use what he finds. Its form is fixed, so that leak
@@ -18,6 +18,7 @@ from zlib import crc32
 FORM = re.compile(r"rota_(?P<id>[a-z2-7]{12})_(?P<secret>[A-Za-z0-9]{40})(?P<check>[0-9a-f]{8})")
 """What leak scanners look for. The last eight characters are the CRC-32 of all that is before them."""
 NAME_LIMIT = 100
+ID_LENGTH = 12
 USE_NOTED_EVERY = 60.0
 """Seconds: when a token was last used is known as exactly as this, and costs no more than a write in that time."""
 
@@ -44,8 +45,6 @@ class Token(NamedTuple):
     digest: str
     tenant: str | None = None
     """The only tenant whose jobs it may see; None: all of them."""
-    queues: tuple[str, ...] = ()
-    """The only queues whose jobs it may see; empty: all of them."""
     created_by: str = ""
     created_at: datetime | None = None
     expires_at: datetime | None = None
@@ -65,14 +64,9 @@ class Token(NamedTuple):
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
 
-    def sees(self, *, tenant: str | None, queue: str) -> bool:
-        """Whether a job of this tenant and queue exists, as far as its holder is told."""
-        return self.tenant in (None, tenant) and (not self.queues or queue in self.queues)
-
     def __str__(self) -> str:
         whose = "every tenant" if self.tenant is None else f"tenant {self.tenant}"
-        where = "every queue" if not self.queues else "queues " + ", ".join(self.queues)
-        return f"{self.role.value} of {whose}, {where}"
+        return f"{self.role.value} of {whose}"
 
 
 def text_of(token_id: str, secret: str) -> str:
@@ -87,6 +81,14 @@ def id_in(text: str) -> str | None:
     if found is None or text_of(found["id"], found["secret"]) != text:
         return None
     return found["id"]
+
+
+def shown(text: str) -> str:
+    """What may be said aloud of a text that was taken for an id: it may be a token, or most of one."""
+    front = re.match(r"rota_[a-z2-7]{12}_", text)
+    if front is not None:
+        return f"{front[0]}***"
+    return text if len(text) <= ID_LENGTH else "***"
 
 
 def digest_of(text: str) -> str:

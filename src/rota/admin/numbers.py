@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 COUNTED = 100_000
-"""So many unfinished jobs are counted, and so many dead ones; of more, a count says `capped`."""
+"""So many waiting jobs are counted, and so many dead ones; of more, a count says `capped`. What runs is exact."""
 HOUR = 3600.0
 
 
@@ -165,7 +165,8 @@ class Numbers(Reads):
 
 def _capped(counts: Sequence[Count]) -> bool:
     dead = sum(count.jobs for count in counts if count.state is State.DEAD)
-    return dead >= COUNTED or sum(count.jobs for count in counts) - dead >= COUNTED
+    waiting = sum(count.jobs for count in counts if count.state not in (State.DEAD, State.RUNNING))
+    return dead >= COUNTED or waiting >= COUNTED
 
 
 def _living(sessions: Sequence[SessionRecord], now: datetime) -> list[WorkerSeen]:

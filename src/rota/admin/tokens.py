@@ -8,7 +8,18 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from rota._core.actions import Audit
-from rota._core.token import NAME_LIMIT, Role, Token, accepted, digest_of, id_in, text_of, use_is_news
+from rota._core.token import (
+    ID_LENGTH,
+    NAME_LIMIT,
+    Role,
+    Token,
+    accepted,
+    digest_of,
+    id_in,
+    shown,
+    text_of,
+    use_is_news,
+)
 from rota.admin.reads import Reads
 from rota.errors import ConfigError, RotaError, StoreError
 
@@ -27,7 +38,7 @@ class TokenNotFound(RotaError, LookupError):
     """No token has this id."""
 
     def __init__(self, token_id: str) -> None:
-        super().__init__(f"no token has the id {token_id!r}. `rota token list` shows them.")
+        super().__init__(f"no token has the id {shown(token_id)!r}. `rota token list` shows them.")
 
 
 class TokenRevoked(RotaError):
@@ -49,21 +60,20 @@ class Tokens(Reads):
         *,
         role: Role = Role.VIEWER,
         tenant: str | None = None,
-        queues: Sequence[str] = (),
         lasts: float | None = None,
         reason: str | None = None,
     ) -> NewToken:
-        """Make a token for `lasts` seconds (None: until it is revoked); it may do what its role says, in its scope."""
+        """Make a token for `lasts` seconds (None: until it is revoked); it may do what its role says."""
         if not name.strip() or len(name) > NAME_LIMIT:
             raise ConfigError(
                 f"a token's name must have 1 to {NAME_LIMIT} characters, not {len(name)}. "
                 "Say who or what uses it: 'deploys of the shop'."
             )
-        if "" in (tenant, *queues):
-            raise ConfigError("a token's tenant and queues must not be empty; leave them out for all.")
+        if tenant == "":
+            raise ConfigError("a token's tenant must not be empty; leave it out for all tenants.")
         if lasts is not None and lasts <= 0:
             raise ConfigError(f"a token must last longer than {lasts:g} seconds; 90d is usual.")
-        token_id = _random(ID_LETTERS, 12)
+        token_id = _random(ID_LETTERS, ID_LENGTH)
         text = text_of(token_id, _random(SECRET_LETTERS, 40))
         now = await self.store.now()
         token = Token(
@@ -72,7 +82,6 @@ class Tokens(Reads):
             role,
             digest_of(text),
             tenant,
-            tuple(dict.fromkeys(queues)),
             self.actor,
             now,
             None if lasts is None else now + timedelta(seconds=lasts),

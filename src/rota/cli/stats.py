@@ -190,7 +190,7 @@ def _queue_row(view: QueueView, seen: Overview) -> tuple[object, ...]:
     return (
         view.queue,
         _count(view.pending, capped=seen.capped),
-        _count(view.running, capped=seen.capped),
+        _count(view.running),
         _count(view.dead, capped=seen.capped),
         UNKNOWN if seen.heads is None else _length(view.oldest_wait),
         _count(view.slots),
@@ -243,7 +243,7 @@ def _words(seen: Overview) -> list[str]:
         else ("nothing is due" if seen.oldest_wait is None else span(seen.oldest_wait))
     )
     counts = (
-        f"pending {_count(pending, capped=seen.capped)}, running {_count(running, capped=seen.capped)}, "
+        f"pending {_count(pending, capped=seen.capped)}, running {_count(running)}, "
         f"dead {_count(dead, capped=seen.capped)}; oldest due: {oldest}."
     )
     lines = [counts]

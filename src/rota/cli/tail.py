@@ -83,6 +83,9 @@ async def tail(
     It looks at the store once a second, at what is new only, and less often when the store is slow; when much
     happens at once it shows the newest 500 of each kind and says so. A run that is over within a second shows its
     end only. While the store is away it waits, and then goes on.
+
+    While jobs are kept for less than a day, or removed by hand, ends may be missing here: new ones are then stored in
+    room that older ones left, where it does not look. `rota jobs list` has them.
     """
     logs.silence()
     lines = Lines(call)
@@ -129,7 +132,9 @@ async def _all(admin: Admin, wanted: HappeningFilter, since: float | None, lines
             ):  # a first look reaches a little further back than was asked for
                 lines.show(one)
         if found.more:
-            lines.say("… more happened than is shown; --task, --queue or --tenant narrow it.")
+            lines.say(
+                "… more happened than is shown; --task, --queue, --tenant or a shorter --since narrow it."
+            )
         return True
 
     return look

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rota._core.token import Token
     from rota.admin import Admin
 
-HEADERS = ("id", "name", "role", "tenant", "queues", "state", "by", "made", "expires", "last used")
+HEADERS = ("id", "name", "role", "tenant", "state", "by", "made", "expires", "last used")
 QUARTER = 90 * 86_400.0
 
 
@@ -47,7 +47,7 @@ def token() -> None:
     "create",
     examples=(
         "rota token create 'ann, on call' --role operator --expires 12h",
-        "rota token create 'acme portal' --tenant acme --queue mail --queue reports",
+        "rota token create 'acme portal' --tenant acme",
         "rota token create ci --role operator > token.txt     # the token alone goes to stdout",
     ),
 )
@@ -60,9 +60,6 @@ def token() -> None:
     help="viewer looks; operator also acts on jobs; manager does all.",
 )
 @click.option("--tenant", help="Only this tenant's jobs exist for it; else every tenant's.")
-@click.option(
-    "--queue", "queues", multiple=True, help="Only this queue's jobs; may be repeated; else every queue's."
-)
 @click.option(
     "--expires",
     type=Lasting(),
@@ -80,7 +77,6 @@ async def create(
     name: str,
     role: str,
     tenant: str | None,
-    queues: tuple[str, ...],
     expires: float | str,
     reason: str | None,
 ) -> None:
@@ -92,7 +88,6 @@ async def create(
         name,
         role=Role(role),
         tenant=tenant,
-        queues=queues,
         lasts=None if isinstance(expires, str) else expires,
         reason=reason,
     )
@@ -115,7 +110,7 @@ async def create(
 async def list_tokens(call: Call, admin: Admin, everything: bool) -> None:
     """List tokens that count, newest first; never their texts.
 
-    Columns: id, name, role, tenant, queues, state, by whom it was made, when, when it expires, when it was last used
+    Columns: id, name, role, tenant, state, by whom it was made, when, when it expires, when it was last used
     (to a minute).
     """
     now = await admin.store.now()
@@ -171,7 +166,6 @@ def _row(one: Token, now: datetime) -> tuple[object, ...]:
         one.name,
         one.role.value,
         one.tenant,
-        one.queues,
         one.state(now),
         one.created_by,
         one.created_at,
@@ -186,7 +180,6 @@ def _shown(one: Token, now: datetime) -> tuple[str, ...]:
         one.name,
         one.role.value,
         one.tenant or "all",
-        ", ".join(one.queues) or "all",
         one.state(now),
         one.created_by,
         ago(one.created_at, now),
@@ -197,6 +190,6 @@ def _shown(one: Token, now: datetime) -> tuple[str, ...]:
 
 def record(one: Token, now: datetime) -> dict[str, Any]:
     """A token as JSON, without what proves it."""
-    fields = one._asdict() | {"role": one.role.value, "queues": list(one.queues), "state": one.state(now)}
+    fields = one._asdict() | {"role": one.role.value, "state": one.state(now)}
     del fields["digest"]
     return fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 SHARE = 10
 """Of the time, reading takes at most one part in so many: a slow store is asked less often."""
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""What ends it as q does: being told to, a closed terminal, and Ctrl-\\ that keys send."""
 PATIENCE = 3.0
 """Seconds after which a read that is not answered is said aloud, with the age of what is shown."""
 
@@ -203,7 +206,10 @@ def _raw_keys(typed: Callable[[str], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
 
     def read() -> None:
-        told = os.read(0, 1024)
+        try:
+            told = os.read(0, 1024)
+        except OSError:
+            told = b""
         typed(told.decode(errors="replace") if told else "\x04")  # the terminal is gone
 
     try:
@@ -213,10 +219,15 @@ def _raw_keys(typed: Callable[[str], None]) -> Iterator[None]:
         )  # stopped in the middle, it would leave a screen of its own
         loop.add_reader(0, read)
         yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        raise exits.ReaderGone from error  # nobody sees what is drawn
     finally:
         loop.remove_reader(0)
         signal.signal(signal.SIGTSTP, stop)
-        termios.tcsetattr(0, termios.TCSADRAIN, ways)
+        with suppress(termios.error):  # it is gone
+            termios.tcsetattr(0, termios.TCSADRAIN, ways)
 
 
 @contextmanager
@@ -230,7 +241,7 @@ def _signals(resized: Callable[[], None]) -> Iterator[None]:
         if running is not None:
             running.cancel()
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         loop.add_signal_handler(number, end, number)
     loop.add_signal_handler(signal.SIGWINCH, resized)
     try:
@@ -240,5 +251,5 @@ def _signals(resized: Callable[[], None]) -> Iterator[None]:
             raise
         exits.leave(128 + told[0])
     finally:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH):
+        for number in (*ENDING, signal.SIGWINCH):
             loop.remove_signal_handler(number)

@@ -185,7 +185,7 @@ def _queue(view: QueueView, picture: Picture, name: int) -> Text:
     rate = UNKNOWN if done is None else _rate(done.done * 60 / seen.since)
     line = Text(
         f"  {_fit(view.queue, name - 2)}  {_count(view.pending, capped=seen.capped):>7} {_count(view.running):>7} "
-        f"{_count(view.dead):>5} {UNKNOWN if seen.heads is None else _long(view.oldest_wait):>8}  "
+        f"{_count(view.dead, capped=seen.capped):>5} {UNKNOWN if seen.heads is None else _long(view.oldest_wait):>8}  "
     )
     line.append(f"{target + verdict:>12}", "bold red" if view.late else "green" if view.late is False else "")
     errors = None if done is None else done.error_rate

@@ -256,7 +256,7 @@ class Jobs(Protocol):
         ...
 
     async def counts(self) -> list[Count]:
-        """How many unfinished and dead jobs there are; each side is counted up to 100,000."""
+        """How many unfinished and dead jobs there are; of those that wait, and of the dead, up to 100,000."""
         ...
 
     async def change(self, change: Change, audit: Audit) -> Settled:

@@ -73,7 +73,8 @@ class Retained(Protocol):
 
         Each job is either still whole or a summary in the archive, at any moment.
         A job never goes while something refers to it: unfinished children, or a
-        dead letter whose work it does again. A dead one waits for its review.
+        dead letter whose work it does again; a child that is enqueued while the
+        purge runs counts within half a minute. A dead one waits for its review.
         Keys stay for their window. Done in bounded steps with pauses, by one at a
         time; what was done stays done when it is stopped. `progress` hears how
         many are gone.

@@ -308,11 +308,11 @@ async def test_eight_claimers_never_run_two_jobs_of_one_gate(store, fresh_databa
 
 async def test_two_janitors_make_the_same_days_once(store, side, waits):
     later = "now() + interval '40 days'"
-    await side.execute(f"SELECT rota.make_days({later})")
+    await side.execute(f"SELECT rota.open_days({later})")
 
     async def second() -> int:
         async with store._desks().connections.connection() as connection:
-            row = await (await connection.execute(f"SELECT rota.make_days({later})")).fetchone()
+            row = await (await connection.execute(f"SELECT rota.open_days({later})")).fetchone()
             return row[0]
 
     async with waits(second()) as waiting:

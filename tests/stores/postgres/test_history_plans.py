@@ -110,7 +110,7 @@ def test_who_does_not_own_the_days_leaves_their_indexes_to_the_owner(direct_data
     administrator.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
     try:
         with psycopg.connect(direct_database, autocommit=True) as connection:
-            connection.execute("SELECT rota.make_days(now() - interval '3 days', 0)")
+            connection.execute("SELECT rota.open_days(now() - interval '3 days', 0)")
             connection.execute("SELECT rota.grant_to(%s)", [role])
             connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
             assert connection.execute("SELECT rota.index_days()").fetchone() == (0,)

@@ -11,6 +11,7 @@ import pytest
 import servers
 from rota.errors import PermissionMissing, StoreUnavailable
 from rota.stores.postgres import PostgresStore, migrate
+from rota.stores.retention_contract import Retention
 
 ALL = [migration.name for migration in migrate.migrations()]
 
@@ -167,6 +168,62 @@ async def test_a_table_that_stays_locked_is_reported_and_nothing_is_changed(
     assert await store.pending_migrations() == ALL[1:]
 
 
+DEATHS = """
+INSERT INTO rota.dead_jobs (id, run_at, created_at, finished_at, version, snoozes, priority, attempt, max_attempts,
+    losses, task, queue, payload)
+SELECT gen_random_uuid(), now(), now(), now(), 1, 0, 100, 1, 1, 0, 'ping', 'default', '{}' FROM generate_series(1, %s)
+"""
+
+
+async def dead_indexes(url: str) -> set[str]:
+    """Those of migration 12 that can be used."""
+    question = """SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+        WHERE i.indrelid = 'rota.dead_jobs'::regclass AND i.indisvalid"""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        found = {name for (name,) in await (await connection.execute(question)).fetchall()}
+    return found & {f"dead_jobs_{name}" for name in ("task", "queue", "class", "tenant", "tags")}
+
+
+async def test_many_dead_letters_get_their_new_indexes_from_the_janitor_while_others_go_on_dying(
+    store, own_database
+):
+    await up_to(own_database, 11)
+    async with (
+        await psycopg.AsyncConnection.connect(own_database, autocommit=True) as other,
+        await psycopg.AsyncConnection.connect(own_database) as holder,
+    ):
+        await other.execute(DEATHS, [10_001])
+        await store.migrate()
+        assert await dead_indexes(own_database) == set()
+
+        await holder.execute(DEATHS, [1])
+        tidying = asyncio.create_task(store.tidy(Retention()))
+        async with asyncio.timeout(20):
+            await waiting(own_database, 1)  # for him who dies just now, and nobody waits behind it
+            await other.execute(DEATHS, [1])
+        await holder.commit()
+        await tidying
+
+    assert len(await dead_indexes(own_database)) == 5
+
+
+async def test_few_dead_letters_are_indexed_by_the_migration_and_a_broken_index_is_made_again(
+    store, own_database
+):
+    await up_to(own_database, 11)
+    async with await psycopg.AsyncConnection.connect(own_database, autocommit=True) as connection:
+        await connection.execute(DEATHS, [10])
+        await store.migrate()
+        assert len(await dead_indexes(own_database)) == 5
+
+        # As it is left by a janitor that was killed.
+        broken = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'rota.dead_jobs_tags'::regclass"
+        await connection.execute(broken)
+        await asyncio.gather(store.tidy(Retention()), store.tidy(Retention()))
+
+    assert len(await dead_indexes(own_database)) == 5
+
+
 @pytest.mark.parametrize("verb", ["migrate", "pending_migrations"])
 async def test_a_role_that_may_not_make_a_schema_learns_which_right_it_needs(own_database, verb):
     store = PostgresStore(own_database.replace("rota@", "locked:sesame@"))
@@ -179,7 +236,7 @@ async def test_a_role_that_may_not_make_a_schema_learns_which_right_it_needs(own
 
     rights = {
         "migrate": "GRANT CREATE ON DATABASE): run `rota migrate` as such a role.",
-        "pending_migrations": "GRANT USAGE ON SCHEMA rota;",
+        "pending_migrations": "SELECT rota.grant_to('role')",
     }
     assert rights[verb] in str(refused.value)
 

@@ -184,6 +184,22 @@ async def test_every_state_has_its_word_in_each_view(store, busy):
     assert (await read(store, busy["analysis"])).task == "analysis"
 
 
+async def test_what_runs_behind_a_large_backlog_is_counted(store):
+    await move(
+        store,
+        "INSERT INTO rota.jobs (id, run_at, created_at, updated_at, task, queue) "
+        "SELECT gen_random_uuid(), now(), now(), now(), 'mail', 'mail' FROM generate_series(1, 100000)",
+    )
+    await store.enqueue([a_job("urgent", queue="urgent")])
+    await claim(store, wanted=Wanted(1, queues=("urgent",)))
+
+    rows = await ask(store, "SELECT type, status, count FROM rota_lipas.job_queue_health ORDER BY type")
+    assert rows == [("mail", "pending", 100_000), ("urgent", "processing", 1)]
+    assert (await ask(store, "SELECT pending, processing FROM rota_lipas.queue_stats")) == [(100_000, 1)]
+    counts = {(count.task, count.state): count.jobs for count in await store.counts()}
+    assert counts == {("mail", "pending"): 100_000, ("urgent", "running"): 1}
+
+
 @pytest.mark.parametrize("view", ["recent_failures", "stuck_jobs"])
 async def test_what_is_asked_in_a_hurry_reads_no_history(store, view):
     """With a long history, the failures of an hour are found by their time and their jobs by key."""

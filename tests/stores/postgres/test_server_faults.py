@@ -21,8 +21,8 @@ from rota.stores.postgres import PostgresStore
 from rota.stores.postgres.migrate import LATEST
 
 GRANTS = (
-    "Grant this role the rights (GRANT USAGE ON SCHEMA rota; "
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota), or use another role."
+    "Let the owner of schema rota give this role its rights (SELECT rota.grant_to('role'), after each `rota migrate`), "
+    "or use another role."
 )
 
 
@@ -285,11 +285,7 @@ async def test_a_role_that_may_only_read_cannot_store_and_learns_why(clerk, fres
 
 
 async def test_the_rights_that_the_message_names_are_enough_for_work(clerk, fresh_database, clock):
-    await execute(
-        fresh_database,
-        "GRANT USAGE ON SCHEMA rota TO clerk",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO clerk",
-    )
+    await execute(fresh_database, "SELECT rota.grant_to('clerk')")
     async with a_store(clerk, clock) as store:
         await store.enqueue([a_job(key="order:1"), a_job(gate="account:1"), *[a_job() for _ in range(300)]])
         session = await a_session(store)
@@ -297,7 +293,7 @@ async def test_the_rights_that_the_message_names_are_enough_for_work(clerk, fres
         settled = await store.settle([completed(job) for job in jobs])
         clock.advance(9 * 86_400.0)
         later = clock().isoformat()
-        await execute(fresh_database, f"SELECT rota.make_days('{later}'), rota.make_months('{later}')")
+        await execute(fresh_database, f"SELECT rota.open_days('{later}'), rota.make_months('{later}')")
         janitor = await refusal(lambda: store.tidy(Retention()), PermissionMissing)
         clock.advance(86_400.0)
         tomorrow = await refusal(lambda: store.tidy(Retention()), PermissionMissing)

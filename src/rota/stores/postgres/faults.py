@@ -26,6 +26,9 @@ CROWDED = re.compile(
 STATEMENT_MODE = "transaction blocks not allowed in statement pooling mode"
 CONSOLE = re.compile(r"not supported by admin console|invalid command '.*', use SHOW HELP", re.DOTALL)
 STARTUP = re.compile(r"unsupported startup parameter( in options)?: (\S+)")
+# Tables that rota.grant_to() lets an app read only.
+OWNERS = {"tokens": "Access tokens", "retention": "Retention policies"}
+OWNED = re.compile(r"permission denied for table (tokens|retention)$")
 # What libpq says around the reason, over and over.
 AROUND = re.compile(
     r"connection failed: |connection to server (at|on) .*? failed: |FATAL: |\s*Is the server running .*?\?",
@@ -170,9 +173,10 @@ def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
     """Why the server did not do what it was asked."""
     if isinstance(error, pg.InsufficientPrivilege):
         context = error.diag.context or ""
-        if "must be owner" in reason or "make_days" in context:
+        if "must be owner" in reason or "open_days" in context or "make_months" in context:
+            of = "months of the archive" if "make_months" in context else "days of finished jobs"
             return PermissionMissing(
-                f"PostgreSQL at {where} refused: {reason}. The days of finished jobs are made and dropped by the owner "
+                f"PostgreSQL at {where} refused: {reason}. The {of} are made and dropped by the owner "
                 "of schema rota only: let workers connect as that role, or make theirs a member of it "
                 "(GRANT owner TO role)."
             )
@@ -181,9 +185,15 @@ def _of_statement(error: BaseException, where: str, reason: str) -> StoreError:
                 f"PostgreSQL at {where} refused: {reason}. To make schema rota a role must own the database, or be "
                 "given the right (GRANT CREATE ON DATABASE): run `rota migrate` as such a role."
             )
+        if owned := OWNED.search(reason):
+            return PermissionMissing(
+                f"PostgreSQL at {where} refused: {reason}. {OWNERS[owned[1]]} are made, changed and removed by the "
+                "owner of schema rota only, so that no app gives itself rights: run this again with the owner's "
+                "address (--url or ROTA_URL)."
+            )
         return PermissionMissing(
-            f"PostgreSQL at {where} refused: {reason}. Grant this role the rights (GRANT USAGE ON SCHEMA rota; "
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota), or use another role."
+            f"PostgreSQL at {where} refused: {reason}. Let the owner of schema rota give this role its rights (SELECT "
+            "rota.grant_to('role'), after each `rota migrate`), or use another role."
         )
     if (
         isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction))

@@ -140,8 +140,8 @@ class Foreign:
         if not there.may_store:
             raise PermissionMissing(
                 f"tx= leads to database {there.name!r} as role {there.role!r}, which may not store jobs. Nothing was "
-                "stored. Grant it the rights (GRANT USAGE ON SCHEMA rota; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL "
-                "TABLES IN SCHEMA rota), or use another role."
+                f"stored. Let the owner of schema rota give it its rights (SELECT rota.grant_to('{there.role}')), or "
+                "use another role."
             )
         if where is not None:
             self._fit.add(where)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 SECONDS = 60.0
-"""How long a roll may take: it may have much to merge after a long rest."""
+"""How long each step of a roll may take: it may have much to merge after a long rest."""
 
 
 class Numbers:
@@ -57,8 +57,20 @@ class Numbers:
                 row = await (await connection.execute(statement("roll"), parameters)).fetchone()
                 await connection.execute(statement("roll_tenants"), parameters)
                 await connection.execute(statement("roll_lanes"), parameters)
-                await connection.execute(statement("sum_hours"), parameters)
                 return int(row[0]) if row else 0
+
+        merged = await self._connections.run(call, seconds=SECONDS)
+        # Committed step by step: when one of them fails, what was merged and added up before it stays.
+        while await self._sum_hours(parameters):
+            pass
+        return merged
+
+    async def _sum_hours(self, parameters: Mapping[str, Any]) -> bool:
+        """Add up some more hours; whether others are left."""
+
+        async def call(connection: Connection, _: bool) -> bool:
+            row = await (await connection.execute(statement("sum_hours"), parameters)).fetchone()
+            return bool(row and row[0])
 
         return await self._connections.run(call, seconds=SECONDS)
 

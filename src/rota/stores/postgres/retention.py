@@ -71,10 +71,12 @@ class Purge:
         self.wanted, self.retention, self.now, self.holder = wanted, retention, now, holder
         self.progress = progress
         self.finished = self.dead = 0
+        self.bound: Sequence[UUID] = ()
+        """The jobs that must stay, because unfinished ones name them as their parent."""
         self.least = least(policies, retention, wanted)
         self.beaten = time.monotonic()
 
-    def asked(self, state: str, bound: Sequence[UUID] = ()) -> dict[str, Any]:
+    def asked(self, state: str) -> dict[str, Any]:
         wanted = self.wanted
         return {
             "states": list(wanted.states) or None,
@@ -84,7 +86,7 @@ class Purge:
             "keep": self.retention.of(state),
             "least": self.least,
             "now": self.now,
-            "bound": uuids(bound),
+            "bound": uuids(self.bound),
         }
 
     def tell(self) -> None:
@@ -154,10 +156,10 @@ class Pruner:
         by_id = {row[-1]: Policy._make(row[:-1]) for row in policies}
         [row] = await self._rows("moment", {"now": self._connections.now()})
         purge = Purge(wanted, retention, row[0], list(by_id.values()))
-        bound = await self._bound(purge)
-        found = await self._rows("foresee_dead", purge.asked(State.DEAD, bound))
+        await self._bind(purge)
+        found = await self._rows("foresee_dead", purge.asked(State.DEAD))
         for day in await self._days(purge, every=True):
-            found += await self._of_day("foresee_day", day, purge.asked("", bound))
+            found += await self._of_day("foresee_day", day, purge.asked(""))
         return _together(found, by_id)
 
     async def prune(
@@ -185,35 +187,35 @@ class Pruner:
         rows = await self._rows("prune_days", purge.asked("") | {"every": every})
         return [Day._make(row) for row in rows]
 
-    async def _bound(self, purge: Purge) -> list[UUID]:
-        """The jobs that must stay, because unfinished ones name them as their parent."""
-        return [row[0] for row in await self._rows("prune_bound", purge.asked(""))]
+    async def _bind(self, purge: Purge) -> None:
+        """Look which jobs must stay, as it is now."""
+        purge.bound = [row[0] for row in await self._rows("prune_bound", purge.asked(""))]
 
     async def _through(self, day: Day, purge: Purge) -> bool:
         """Go through one day; False when somebody else has the turn now."""
         if purge.wanted.states and set(purge.wanted.states) == {State.DEAD}:
             return True
-        asked = purge.asked("", await self._bound(purge))
+        await self._bind(purge)
         for first in range(0, day.blocks, BLOCKS):
             began = time.monotonic()
             places = {"first": f"({first},0)", "last": f"({first + BLOCKS},0)"}
-            rows = await self._of_day("prune_day", day, asked | places)
+            rows = await self._of_day("prune_day", day, purge.asked("") | places)
             if not rows:
                 return True  # somebody dropped it
             purge.finished += rows[0][0]
             if not await self._rested(purge, began):
                 return False
         if purge.wanted == EVERYTHING and day.over:
-            await self._of_day("prune_looked", day, asked | {"day": day.day})
+            await self._of_day("prune_looked", day, purge.asked("") | {"day": day.day})
         return True
 
     async def _through_dead(self, purge: Purge) -> bool:
         if purge.wanted.states and State.DEAD not in purge.wanted.states:
             return True
-        asked = purge.asked(State.DEAD, await self._bound(purge)) | {"limit": BATCH}
+        await self._bind(purge)
         while True:
             began = time.monotonic()
-            [row] = await self._rows("prune_dead", asked)
+            [row] = await self._rows("prune_dead", purge.asked(State.DEAD) | {"limit": BATCH})
             purge.dead += row[0]
             if not await self._rested(purge, began):
                 return False
@@ -227,7 +229,10 @@ class Pruner:
         if time.monotonic() - purge.beaten < LEASE / 4:
             return True
         purge.beaten = time.monotonic()
-        return bool(await self._take_turn(purge.holder))
+        if not await self._take_turn(purge.holder):
+            return False
+        await self._bind(purge)  # children may have come meanwhile
+        return True
 
     @asynccontextmanager
     async def _turn(
@@ -266,13 +271,13 @@ class Pruner:
     async def _told(self, verb: str, parameters: dict[str, Any], audit: Audit) -> int:
         """Do it and record it, both or neither; how many rows it was about."""
 
-        async def call(connection: Connection, _: bool) -> int:
+        async def call(connection: Connection, repeated: bool) -> int:
             async with connection.transaction():
                 done = (await connection.execute(statement(verb), parameters)).rowcount
                 if done:
                     told = audited(audit) | {"now": self._connections.now()}
                     await connection.execute(statement("audit"), told)
-                return done
+                return done or int(repeated)  # nothing is left to do: it was done, and the answer lost
 
         return await self._connections.run(call)
 

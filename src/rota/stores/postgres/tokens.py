@@ -27,7 +27,6 @@ class Tokens:
             "role": token.role.value,
             "digest": token.digest,
             "tenant": token.tenant,
-            "queues": list(token.queues),
             "created_by": storable(token.created_by),
             "expires_at": token.expires_at,
         }
@@ -41,7 +40,11 @@ class Tokens:
         return await self._connections.run(call)
 
     async def revoke(self, token_id: str, by: str, audit: Audit) -> Token | None:
-        row = await self._told("token_revoke", {"id": token_id, "by": storable(by)}, audit)
+        row, repeated = await self._told("token_revoke", {"id": token_id, "by": storable(by)}, audit)
+        if row is None and repeated:  # it may be done already, and the answer was lost
+            return next(
+                (done for done in await self.listed(token_id) if done.revoked_by == storable(by)), None
+            )
         return None if row is None else _token(row)
 
     async def note_used(self, token_id: str) -> None:
@@ -51,20 +54,22 @@ class Tokens:
 
         await self._connections.run(call)
 
-    async def _told(self, verb: str, parameters: dict[str, Any], audit: Audit) -> tuple[Any, ...] | None:
-        """One statement and, if it wrote something, its audit row with it."""
+    async def _told(
+        self, verb: str, parameters: dict[str, Any], audit: Audit
+    ) -> tuple[tuple[Any, ...] | None, bool]:
+        """One statement and, if it wrote something, its audit row with it; its row, and whether it was repeated."""
 
-        async def call(connection: Connection, _: bool) -> tuple[Any, ...] | None:
+        async def call(connection: Connection, repeated: bool) -> tuple[tuple[Any, ...] | None, bool]:
             now = {"now": self._connections.now()}
             async with connection.transaction():
                 row = await (await connection.execute(statement(verb), parameters | now)).fetchone()
                 if row is not None:
                     await connection.execute(statement("audit"), audited(audit) | now)
-                return row
+                return row, repeated
 
         return await self._connections.run(call)
 
 
 def _token(row: tuple[Any, ...]) -> Token:
     token = Token._make(row)
-    return token._replace(role=Role(token.role), queues=tuple(token.queues))
+    return token._replace(role=Role(token.role))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BATCH = 5_000
 INDEXING = 600.0
-"""Seconds that the indexes of one day may take."""
+"""Seconds that the indexes of one day, or those of dead letters, may take."""
 PATIENCE = 3.0
 """Seconds that one step waits for readers of an old day. Nobody waits behind it."""
 ROUND = 60.0
@@ -39,14 +39,14 @@ class Upkeep:
 
     async def tidy(self, retention: Retention) -> Tidied:
         await self._count("make_days", {})
-        policies = await self._pruner.policies()
-        old = max(least(policies, retention), DAY)
+        old = max(least(await self._pruner.policies(), retention), DAY)
         pruned = await self._pruner.prune(EVERYTHING, retention)
         days, put_back = await self._drop_days(old)
         if put_back:  # their jobs are to be archived first
             more = await self._pruner.prune(EVERYTHING, retention)
             pruned = Pruned(pruned.finished + more.finished, pruned.dead + more.dead)
             days += (await self._drop_days(old))[0]
+        policies = await self._pruner.policies()  # again: the purge may have taken hours
         months = await self._pruner.drop_months(archive_keep(policies, retention.archive))
         await self._count("tidy_operations", {"keep": retention.dead_after_review})
         await self._batches("tidy_attempts", min(retention.finished, retention.dead_after_review))
@@ -56,6 +56,7 @@ class Upkeep:
         await self._count("tidy_suspects", {"keep": retention.finished})
         ticks = await self._count("schedule_tidy", {"keep": retention.ticks, "kept": retention.ticks_kept})
         await self._index_days()
+        await self._connections.run(self._index_dead, seconds=INDEXING)
         return Tidied(pruned.finished, pruned.dead, keys, sessions, ticks, days, months)
 
     async def _drop_days(self, keep: float) -> tuple[int, int]:
@@ -144,6 +145,23 @@ class Upkeep:
 
         while await self._connections.run(call, seconds=INDEXING) > 1:
             pass
+
+    async def _index_dead(self, guard: Connection, _: bool) -> None:
+        """Make the indexes that a migration left out because there were many dead letters; nobody waits for it."""
+        if not await (await guard.execute(statement("dead_indexes"))).fetchall():
+            return
+        async with guard.transaction():
+            # As plain text, and in no transaction that has a snapshot: making an index waits for those.
+            plain = psycopg.AsyncCursor(guard)
+            row = await (await plain.execute(statement("lock_days"), prepare=False)).fetchone()
+            if row is None or not row[0]:
+                return
+            async with self._connections.connection() as connection:
+                missing = await (await connection.execute(statement("dead_indexes"))).fetchall()
+                for name, definition, broken in missing:
+                    parts = {"name": Identifier(name), "definition": SQL(definition)}
+                    for verb in ("drop_dead_index", "make_dead_index") if broken else ("make_dead_index",):
+                        await connection.execute(SQL(statement(verb)).format(**parts))
 
     async def _count(self, verb: str, parameters: dict[str, float]) -> int:
         async def call(connection: Connection, _: bool) -> int:

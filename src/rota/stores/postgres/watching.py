@@ -27,7 +27,7 @@ SKEW = timedelta(seconds=55)
 BACK = 128
 """Blocks that are read again: servers that add rows at once do so at several places, some of them a little earlier."""
 AT_MOST = 2048
-"""Blocks that one look reads (16 MB); of more, the newest."""
+"""Blocks that one look reads of the days (16 MB); of more, the newest."""
 
 
 class Watching:
@@ -52,24 +52,19 @@ class Watching:
         }
 
         async def looked(connection: Connection) -> Happened:
-            sized = await (await connection.execute(statement("day_blocks"), asked)).fetchone()
-            assert sized is not None
-            now, today, before = sized
+            sizes = await self._look(connection, "day_blocks", asked)
+            now, _, today = sizes[0]
             rows: list[tuple[Any, ...]] = []
             more = False
             for source in SOURCES:
                 found = await self._look(connection, f"happened_{source}", asked)
                 more = more or len(found) >= limit
                 rows += found
-            for day, blocks in _days(since, now, today, before):
-                place = _begin(mark, blocks, same_day=_day(mark.since) == _day(now))
-                more = more or (mark.place is not None and place > max(0, mark.place - BACK))
-                range_ = {"since": max(since, day), "until": day + timedelta(days=1), "place": f"({place},0)"}
-                found = await self._look(connection, "happened_ended", asked | range_)
-                more = more or len(found) >= limit
-                rows += found
-            news = [Happening(row[0], Kind(row[1]), *row[2:]) for row in rows]
-            return Happened(news, Mark(now, today or 0), more)
+            days = [(day.astimezone(UTC), blocks) for _, day, blocks in sizes]
+            ended, cut = await self._ended(connection, mark, days, asked)
+            more = more or cut or (await self._look(connection, "happened_beyond", asked))[0][0]
+            news = [Happening(row[0], Kind(row[1]), *row[2:]) for row in reversed(rows + ended)]
+            return Happened(news, Mark(now, today), more)
 
         async def call(connection: Connection, _: bool) -> Happened:
             async with connection.transaction():
@@ -78,6 +73,32 @@ class Watching:
                 return await looked(connection)
 
         return await self._connections.run(call)
+
+    async def _ended(
+        self, connection: Connection, mark: Mark, days: list[tuple[datetime, int]], asked: dict[str, Any]
+    ) -> tuple[list[tuple[Any, ...]], bool]:
+        """Jobs that ended, day by day, newest first; and whether some are left out."""
+        rows: list[tuple[Any, ...]] = []
+        room = AT_MOST
+        for day, blocks in days:
+            begin = _begin(mark, day, blocks)
+            place = max(begin, blocks - room)
+            room -= blocks - place
+            where = {"day": day, "until": day + timedelta(days=1), "place": f"({place},0)"}
+            if place < blocks:
+                rows += await self._look(
+                    connection, "happened_ended", asked | where | {"since": max(asked["since"], day)}
+                )
+            if len(rows) >= asked["limit"]:
+                return rows, True
+            if place > begin and await self._left_out(connection, asked["since"], where):
+                return rows, True
+        return rows, False
+
+    async def _left_out(self, connection: Connection, since: datetime, where: dict[str, Any]) -> bool:
+        """Whether the blocks before a place have what is asked for, too."""
+        first = await self._look(connection, "ended_at_block", where)
+        return not first or first[0][0] >= since
 
     async def _look(self, connection: Connection, verb: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
         return await (await connection.execute(statement(verb), asked)).fetchall()
@@ -94,21 +115,7 @@ def first_id(moment: datetime) -> UUID:
     return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)
 
 
-def _day(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _days(
-    since: datetime, now: datetime, today: int | None, before: int | None
-) -> list[tuple[datetime, int]]:
-    """The days that a look reaches into, each with the size of its table: today, and past midnight the one before."""
-    days = [] if _day(since) == _day(now) or before is None else [(_day(since), before)]
-    return days if today is None else [*days, (_day(now), today)]
-
-
-def _begin(mark: Mark, blocks: int, *, same_day: bool) -> int:
-    """The block at which to begin: a little before the end as it was at the last look."""
-    newest = max(0, blocks - AT_MOST)
-    if mark.place is None or not same_day:
-        return newest
-    return max(newest, min(mark.place, blocks) - BACK, 0)
+def _begin(mark: Mark, day: datetime, blocks: int) -> int:
+    """The block at which to begin: in the day of the mark, a little before the end as it was at the last look."""
+    same_day = day <= mark.since < day + timedelta(days=1)
+    return max(0, min(mark.place, blocks) - BACK) if mark.place is not None and same_day else 0

@@ -105,6 +105,9 @@ DECLARE
     name text;
     dropped integer := 0;
 BEGIN
+    IF NOT pg_has_role((SELECT c.relowner FROM pg_class AS c WHERE c.oid = 'rota.archived_jobs'::regclass), 'USAGE') THEN
+        RETURN 0; -- it is left to the owner
+    END IF;
     FOR name IN
         SELECT child.relname FROM pg_inherits AS i JOIN pg_class AS child ON child.oid = i.inhrelid
         WHERE i.inhparent = 'rota.archived_jobs'::regclass AND child.relname ~ '^archived_jobs_[0-9]+$'

@@ -7,7 +7,6 @@ CREATE TABLE rota.tokens (
     role         text NOT NULL CHECK (role IN ('viewer', 'operator', 'manager')),
     digest       text NOT NULL CHECK (length(digest) = 64),
     tenant       text,
-    queues       text[] NOT NULL DEFAULT '{}',
     created_by   text NOT NULL,
     created_at   timestamptz NOT NULL,
     expires_at   timestamptz,

@@ -47,12 +47,14 @@ BEGIN
 END
 $$;
 
--- As before, and each new day has its indexes from the beginning.
-CREATE OR REPLACE FUNCTION rota.make_days(moment timestamptz DEFAULT now(), ahead integer DEFAULT 7)
+-- Make the days of finished jobs from yesterday to `ahead` days after `moment`, each with its indexes and with the rights
+-- that roles have on all finished jobs: the purge reads and empties a day by its own name.
+CREATE FUNCTION rota.open_days(moment timestamptz DEFAULT now(), ahead integer DEFAULT 7)
 RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     day timestamp;
     name text;
+    given record;
     made integer := 0;
 BEGIN
     FOR step IN -1..ahead LOOP
@@ -66,6 +68,15 @@ BEGIN
                            WHERE c.relnamespace = 'rota'::regnamespace AND c.relname = name) THEN
                 EXECUTE format('CREATE TABLE rota.%I (LIKE rota.finished_jobs INCLUDING ALL)', name);
                 PERFORM rota.index_day(name, false);
+                FOR given IN
+                    SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS role,
+                           string_agg(a.privilege_type, ', ') AS rights
+                    FROM pg_class AS c, aclexplode(c.relacl) AS a
+                    WHERE c.oid = 'rota.finished_jobs'::regclass AND a.grantee <> c.relowner
+                    GROUP BY a.grantee
+                LOOP
+                    EXECUTE format('GRANT %s ON rota.%I TO %s', given.rights, name, given.role);
+                END LOOP;
                 EXECUTE format('ALTER TABLE rota.finished_jobs ATTACH PARTITION rota.%I FOR VALUES FROM (%L) TO (%L)',
                     name, day AT TIME ZONE 'UTC', (day + interval '1 day') AT TIME ZONE 'UTC');
                 made := made + 1;
@@ -76,31 +87,49 @@ BEGIN
 END
 $$;
 
--- The days that are there and empty: those to come, and all of a new database. A day with jobs in it is left to the
--- janitor, once it is over: nobody who settles waits for an index.
-DO $$
-DECLARE
-    name text;
-    jobs boolean;
+-- What workers from before version 10 ask for, when a job finds no day, and first in each round of their janitor. That
+-- would go on to drop days and dead jobs which a policy keeps: where one is set, and no day is missing, it ends here.
+CREATE OR REPLACE FUNCTION rota.make_days(moment timestamptz DEFAULT now(), ahead integer DEFAULT 7)
+RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    FOR name IN
-        SELECT child.relname FROM pg_inherits AS i JOIN pg_class AS child ON child.oid = i.inhrelid
-        WHERE i.inhparent = 'rota.finished_jobs'::regclass AND child.relname ~ '^finished_jobs_[0-9]+$'
-    LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM rota.%I)', name) INTO jobs;
-        IF NOT jobs THEN
-            PERFORM rota.index_day(name, false);
-        END IF;
-    END LOOP;
+    IF to_regclass('rota.finished_jobs_' || to_char(moment AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL
+       AND EXISTS (SELECT FROM rota.retention) THEN
+        RAISE EXCEPTION 'rota: retention policies are set, and the janitor of this older worker does not know them; '
+            'restart it with the new release (its jobs go on meanwhile)'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'In SQL: SELECT rota.open_days();';
+    END IF;
+    RETURN rota.open_days(moment, ahead);
 END
 $$;
 
--- Dead letters by what people ask for, and counted without the rows themselves; only a death and a review pay.
-CREATE INDEX IF NOT EXISTS dead_jobs_task ON rota.dead_jobs (task, id) INCLUDE (review);
-CREATE INDEX IF NOT EXISTS dead_jobs_queue ON rota.dead_jobs (queue, id) INCLUDE (review);
-CREATE INDEX IF NOT EXISTS dead_jobs_class ON rota.dead_jobs (error_class, id) INCLUDE (review);
-CREATE INDEX IF NOT EXISTS dead_jobs_tenant ON rota.dead_jobs (tenant, id) INCLUDE (review) WHERE tenant IS NOT NULL;
-CREATE INDEX IF NOT EXISTS dead_jobs_tags ON rota.dead_jobs USING gin (tags) WHERE tags IS NOT NULL;
+-- Dead letters by what people ask for, and counted without the rows themselves; only a death and a review pay. What is
+-- missing of these indexes, or was left half made.
+CREATE FUNCTION rota.dead_indexes() RETURNS TABLE (name text, definition text, broken boolean)
+LANGUAGE sql STABLE AS $$
+    SELECT wanted.name, wanted.definition, i.indexrelid IS NOT NULL
+    FROM (VALUES ('dead_jobs_task', '(task, id) INCLUDE (review)'),
+                 ('dead_jobs_queue', '(queue, id) INCLUDE (review)'),
+                 ('dead_jobs_class', '(error_class, id) INCLUDE (review)'),
+                 ('dead_jobs_tenant', '(tenant, id) INCLUDE (review) WHERE tenant IS NOT NULL'),
+                 ('dead_jobs_tags', 'USING gin (tags) WHERE tags IS NOT NULL')) AS wanted (name, definition)
+    LEFT JOIN pg_class AS c ON c.relnamespace = 'rota'::regnamespace AND c.relname = wanted.name
+    LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
+    WHERE i.indisvalid IS NOT TRUE
+$$;
+
+-- Of few dead letters it is the matter of a moment. With many, those who die or are reviewed would wait until all is
+-- committed: the janitor makes them then, without keeping anybody waiting.
+DO $$
+DECLARE
+    missing record;
+BEGIN
+    IF (SELECT count(*) FROM (SELECT FROM rota.dead_jobs LIMIT 10001) AS looked) <= 10000 THEN
+        FOR missing IN SELECT * FROM rota.dead_indexes() LOOP
+            EXECUTE format('CREATE INDEX %I ON rota.dead_jobs ', missing.name) || missing.definition;
+        END LOOP;
+    END IF;
+END
+$$;
 
 -- The front of each queue's line: when its oldest waiting job is or was due. Exact, and never reads the backlog.
 CREATE OR REPLACE VIEW rota.heads AS
@@ -130,6 +159,7 @@ WITH RECURSIVE plain AS (
 SELECT queue, min(run_at) AS oldest FROM (SELECT * FROM plain UNION ALL SELECT * FROM gated) AS front GROUP BY queue;
 
 -- Views that count look at 100,000 unfinished and 100,000 dead jobs at most: their price is that of a small backlog.
+-- What runs is counted apart, and exactly: there is no more of it than slots.
 CREATE OR REPLACE VIEW rota_lipas.job_queue_health AS
 SELECT j.task AS type,
        CASE WHEN j.state = 'pending' AND j.failed THEN 'failed'
@@ -141,7 +171,11 @@ SELECT j.task AS type,
 FROM (SELECT looked.task, looked.state, looked.error_message IS NOT NULL AND looked.attempt > 0 AS failed,
              count(*) AS jobs, min(looked.created_at) AS oldest_created,
              min(looked.run_at) FILTER (WHERE looked.run_at <= now()) AS oldest_due
-      FROM (SELECT task, state, error_message, attempt, created_at, run_at FROM rota.jobs LIMIT 100000) AS looked
+      FROM ((SELECT task, state, error_message, attempt, created_at, run_at FROM rota.jobs
+             WHERE state <> 'running' LIMIT 100000)
+            UNION ALL
+            SELECT task, state, error_message, attempt, created_at, run_at FROM rota.jobs
+            WHERE state = 'running') AS looked
       GROUP BY 1, 2, 3) AS j
 GROUP BY 1, 2
 UNION ALL
@@ -157,11 +191,11 @@ GROUP BY 1;
 CREATE OR REPLACE VIEW rota_lipas.queue_stats AS
 SELECT count(*) FILTER (WHERE j.state IN ('pending', 'blocked') AND NOT (j.error_message IS NOT NULL AND j.attempt > 0))
            AS pending,
-       count(*) FILTER (WHERE j.state = 'running') AS processing,
+       (SELECT count(*) FROM rota.jobs AS r WHERE r.state = 'running') AS processing,
        count(*) FILTER (WHERE j.state = 'pending' AND j.error_message IS NOT NULL AND j.attempt > 0) AS failed,
        coalesce((SELECT floor(extract(epoch FROM now() - min(h.oldest)) / 60) FROM rota.heads AS h
                  WHERE h.oldest <= now()), 0)::bigint AS oldest_pending_minutes
-FROM (SELECT state, error_message, attempt FROM rota.jobs LIMIT 100000) AS j;
+FROM (SELECT state, error_message, attempt FROM rota.jobs WHERE state <> 'running' LIMIT 100000) AS j;
 
 CREATE OR REPLACE VIEW rota_lipas.payload_sizes AS
 SELECT j.task AS type, count(*) AS jobs, round(avg(j.size)) AS average_bytes, max(j.size) AS largest_bytes
@@ -233,20 +267,25 @@ CREATE TABLE rota.hours_until (
 CREATE UNIQUE INDEX hours_until_once ON rota.hours_until ((true));
 INSERT INTO rota.hours_until VALUES ('-infinity');
 
--- Add up the hours that were over at `upto`, and drop those that are too old; how many hours had work.
-CREATE FUNCTION rota.sum_hours(upto timestamptz, kept_from timestamptz) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
+-- Add up hours that were over at `upto`, and drop those that are too old; whether some are left. Six hours with work at
+-- most, so that a fortnight, the first time or after a long rest, is done in steps that each come to an end.
+CREATE FUNCTION rota.sum_hours(upto timestamptz, kept_from timestamptz) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     since timestamptz;
-    till timestamptz := date_trunc('hour', upto, 'UTC');
-    summed integer;
+    over timestamptz := date_trunc('hour', upto, 'UTC');
+    till timestamptz;
 BEGIN
     SELECT h.until INTO since FROM rota.hours_until AS h FOR UPDATE;
     DELETE FROM rota.hours AS old WHERE old.hour < kept_from;
     DELETE FROM rota.tenant_hours AS old WHERE old.hour < kept_from;
     DELETE FROM rota.lane_hours AS old WHERE old.hour < kept_from;
-    IF since >= till THEN
-        RETURN 0;
+    IF since >= over THEN
+        RETURN false;
     END IF;
+    SELECT least(date_trunc('hour', min(oldest.minute), 'UTC') + interval '6 hours', over) INTO till
+    FROM (SELECT min(m.minute) AS minute FROM rota.minutes AS m WHERE m.minute >= since
+          UNION ALL SELECT min(m.minute) FROM rota.tenant_minutes AS m WHERE m.minute >= since
+          UNION ALL SELECT min(m.minute) FROM rota.lane_minutes AS m WHERE m.minute >= since) AS oldest;
     WITH mine AS MATERIALIZED (
         SELECT date_trunc('hour', m.minute, 'UTC') AS hour, m.* FROM rota.minutes AS m
         WHERE m.minute >= since AND m.minute < till
@@ -278,7 +317,39 @@ BEGIN
     SELECT date_trunc('hour', m.minute, 'UTC'), m.lane, sum(m.slots), sum(m.busy)
     FROM rota.lane_minutes AS m WHERE m.minute >= since AND m.minute < till GROUP BY 1, 2;
     UPDATE rota.hours_until SET until = till;
-    SELECT count(DISTINCT h.hour) INTO summed FROM rota.hours AS h WHERE h.hour >= since AND h.hour < till;
-    RETURN summed;
+    RETURN till < over;
+END
+$$;
+
+-- As in 0006; and tokens and retention are the owner's: who could write them would make himself a manager, or end a legal
+-- hold, without a word in the audit. That a token was used is noted by whoever checks it.
+CREATE OR REPLACE FUNCTION rota.grant_to(role_name name) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA rota TO %I', role_name);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO %I', role_name);
+    EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA rota TO %I', role_name);
+    EXECUTE format('REVOKE UPDATE, DELETE, TRUNCATE ON rota.audit FROM %I', role_name);
+    EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON rota.migrations FROM %I', role_name);
+    EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON rota.tokens, rota.retention FROM %I', role_name);
+    EXECUTE format('GRANT UPDATE (last_used_at) ON rota.tokens TO %I', role_name);
+END
+$$;
+
+-- The days that are there and empty: those to come, and all of a new database. A day with jobs in it is left to the
+-- janitor, once it is over: nobody who settles waits for an index. At the end, because today's may be one of them.
+DO $$
+DECLARE
+    name text;
+    jobs boolean;
+BEGIN
+    FOR name IN
+        SELECT child.relname FROM pg_inherits AS i JOIN pg_class AS child ON child.oid = i.inhrelid
+        WHERE i.inhparent = 'rota.finished_jobs'::regclass AND child.relname ~ '^finished_jobs_[0-9]+$'
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM rota.%I)', name) INTO jobs;
+        IF NOT jobs THEN
+            PERFORM rota.index_day(name, false);
+        END IF;
+    END LOOP;
 END
 $$;

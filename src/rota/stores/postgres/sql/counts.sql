@@ -1,11 +1,15 @@
 -- How many unfinished and dead jobs there are, by queue, task and state, each
 -- side counted up to a cap so that a large backlog costs no more than a small one.
--- Reads jobs and dead_jobs without an index, at most `cap` rows each.
+-- What runs is counted apart, and exactly: there is no more of it than slots.
+-- Reads jobs and dead_jobs without an index, at most `cap` rows each; and index jobs_running.
 SELECT queue, task, state, jobs, oldest
 FROM (
     SELECT queue, task, state, count(*) AS jobs, min(run_at) FILTER (WHERE state = 'pending') AS oldest
-    FROM (SELECT state, queue, task, run_at FROM rota.jobs LIMIT %(cap)s) AS unfinished
+    FROM (SELECT state, queue, task, run_at FROM rota.jobs WHERE state <> 'running' LIMIT %(cap)s) AS waiting
     GROUP BY queue, task, state
+    UNION ALL
+    SELECT queue, task, 'running', count(*), NULL FROM rota.jobs WHERE state = 'running'
+    GROUP BY queue, task
     UNION ALL
     SELECT queue, task, 'dead', count(*), NULL
     FROM (SELECT queue, task FROM rota.dead_jobs LIMIT %(cap)s) AS dead

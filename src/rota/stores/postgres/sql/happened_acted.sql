@@ -4,11 +4,11 @@ SELECT a.at, 'acted', a.job_id, j.task, j.queue, j.tenant, NULL::integer, NULL::
        a.action || ' by ' || a.actor || coalesce(': ' || nullif(a.reason, ''), ''), NULL::timestamptz
 FROM (SELECT * FROM rota.audit
       WHERE at >= %(since)s::timestamptz AND job_id IS NOT NULL
-      ORDER BY at DESC LIMIT 10 * %(limit)s) AS a
+      ORDER BY at DESC, id DESC LIMIT 10 * %(limit)s) AS a
 LEFT JOIN LATERAL (SELECT task, queue, tenant FROM rota.all_jobs AS known
                    WHERE known.id = a.job_id ORDER BY version DESC LIMIT 1) AS j ON true
 WHERE (%(task)s::text IS NULL OR j.task = %(task)s::text)
   AND (%(queue)s::text IS NULL OR j.queue = %(queue)s::text)
   AND (%(tenant)s::text IS NULL OR j.tenant = %(tenant)s::text)
-ORDER BY a.at DESC
+ORDER BY a.at DESC, a.id DESC
 LIMIT %(limit)s

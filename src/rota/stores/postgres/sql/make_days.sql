@@ -1,2 +1,2 @@
 -- Make the coming days of finished jobs. Touches the catalogue only; no key.
-SELECT rota.make_days(coalesce(%(now)s::timestamptz, now()))
+SELECT rota.open_days(coalesce(%(now)s::timestamptz, now()))
