@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +22,12 @@ from servers import with_database
 
 
 def pytest_configure() -> None:
-    """A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start inherits that."""
+    """Nothing of how the tests were started may reach what they start.
+
+    A shell that starts them in the background lets them ignore Ctrl-C, and several
+    processes of them are told the width of a terminal that is not theirs.
+    """
+    os.environ.pop("COLUMNS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -180,8 +180,7 @@ def on_a_terminal(*arguments: object, columns: int = 120, **env: str) -> str:
     child = pexpect.spawn(
         sys.executable,
         ["-m", "rota.cli", *map(str, arguments)],
-        # The terminal's own size counts, whatever the terminal of the tests has.
-        env={**{k: v for k, v in os.environ.items() if k != "COLUMNS"}, "TERM": "xterm-256color", **env},
+        env={**os.environ, "TERM": "xterm-256color", **env},
         dimensions=(50, columns),
         encoding="utf-8",
         timeout=30,
