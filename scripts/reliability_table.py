@@ -78,22 +78,32 @@ def _settings(found: dict[str, Any]) -> str:
 
 
 def _repeat(found: dict[str, Any]) -> str:
-    sizes: dict[str, set[str]] = defaultdict(set)
+    sizes: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    taken: dict[str, set[str]] = defaultdict(set)
     for result in found["results"]:
         words = ", ".join(f"{key} {value}" for key, value in result["sizes"].items())
-        sizes[f"{words}; seed {result['seed']}"].add(result["figure"])
+        sizes[f"{words}; seed {result['seed']}"][result["figure"]].add(result["system"])
+        taken[result["figure"]].add(result["system"])
     servers = ", ".join(f"{name} {version}" for name, version in found.get("servers", {}).items())
     when = sorted({result["measured"] for result in found["results"]})
     lines = [
-        f"- {', '.join(sorted(names, key=_number))}: {words}."
+        f"- {', '.join(_whose(name, names[name], taken) for name in sorted(names, key=_number))}: {words}."
         for words, names in sorted(sizes.items(), key=lambda item: min(map(_number, item[1])))
     ]
     head = (
         f"Measured {' to '.join(dict.fromkeys([when[0], when[-1]]))} on {servers}, all on one machine. Repeat it: "
         '`make reliability`, or a part: `make reliability ARGS="--only G3,G5 --systems rota,chancy"`; '
-        "`--full` takes the sizes of the plan and hours. Sizes and seeds:"
+        "`--full` takes the sizes of the plan and hours; Rota was put through those. Sizes and seeds:"
     )
     return "\n".join([head, "", *lines])
+
+
+def _whose(figure: str, systems: set[str], taken: dict[str, set[str]]) -> str:
+    """A figure, and whose sizes they are where not all had the same."""
+    if systems == taken[figure]:
+        return figure
+    rest = systems == taken[figure] - {"rota"}
+    return f"{figure} ({'all but rota' if rest else ', '.join(sorted(systems))})"
 
 
 def _number(name: str) -> int:
