@@ -79,49 +79,11 @@ SELECT j.id, j.task AS type, j.payload,
 FROM rota.all_jobs AS j
 WHERE j.state <> 'cancelled';
 
--- What is unfinished or dead, by type and status; and what completed in the last hour, from the minutes.
-CREATE OR REPLACE VIEW rota_lipas.job_queue_health AS
-SELECT j.task AS type,
-       CASE WHEN j.state = 'pending' AND j.error_message IS NOT NULL AND j.attempt > 0 THEN 'failed'
-            WHEN j.state IN ('pending', 'blocked') THEN 'pending'
-            WHEN j.state = 'held' THEN 'paused'
-            ELSE 'processing' END AS status,
-       count(*) AS count, min(j.created_at) AS oldest_created_at,
-       round(extract(epoch FROM now() - min(j.run_at) FILTER (WHERE j.run_at <= now())) / 60, 1) AS oldest_minutes
-FROM rota.jobs AS j
-GROUP BY 1, 2
-UNION ALL
-SELECT d.task, 'dead', count(*), min(d.created_at), round(extract(epoch FROM now() - min(d.finished_at)) / 60, 1)
-FROM rota.dead_jobs AS d
-GROUP BY 1
-UNION ALL
-SELECT m.task, 'completed', sum(m.jobs)::bigint, NULL, NULL
-FROM rota.minutes AS m
-WHERE m.minute > now() - interval '1 hour' AND m.ending IN ('completed', 'partial')
-GROUP BY 1;
-
-CREATE OR REPLACE VIEW rota_lipas.queue_stats AS
-SELECT count(*) FILTER (WHERE j.state IN ('pending', 'blocked') AND NOT (j.error_message IS NOT NULL AND j.attempt > 0))
-           AS pending,
-       count(*) FILTER (WHERE j.state = 'running') AS processing,
-       count(*) FILTER (WHERE j.state = 'pending' AND j.error_message IS NOT NULL AND j.attempt > 0) AS failed,
-       coalesce(floor(extract(epoch FROM now() - min(j.run_at) FILTER (WHERE j.state = 'pending' AND j.run_at <= now()))
-                      / 60), 0)::bigint AS oldest_pending_minutes
-FROM rota.jobs AS j;
-
 CREATE OR REPLACE VIEW rota_lipas.stuck_jobs AS
 SELECT j.id, j.task AS type, 'processing' AS status, j.attempt AS attempts, j.created_at, j.claimed_at AS started_at,
        s.host, s.pid, s.lease_until
 FROM rota.jobs AS j LEFT JOIN rota.sessions AS s ON s.id = j.session_id
 WHERE j.state = 'running' AND j.claimed_at < now() - interval '1 hour';
-
--- Attempts that failed in the last hour, by type. The attempts are found by their time, their jobs by their key.
-CREATE OR REPLACE VIEW rota_lipas.recent_failures AS
-SELECT j.task AS type, count(*) AS failures, max(a.ended_at) AS latest_failure,
-       (array_agg(a.message ORDER BY a.ended_at DESC))[1] AS latest_error
-FROM rota.failed_attempts AS a JOIN rota.all_jobs AS j ON j.id = a.job_id
-WHERE a.ended_at > now() - interval '1 hour'
-GROUP BY 1;
 
 CREATE OR REPLACE VIEW rota_lipas.dead_letter_jobs AS
 SELECT d.id,
@@ -137,23 +99,6 @@ SELECT d.id,
        d.reviewed_at AS acknowledged_at
 FROM rota.dead_jobs AS d;
 
-CREATE OR REPLACE VIEW rota_lipas.job_metrics AS
-SELECT f.id, f.task AS job_type, 'completed' AS status,
-       round(extract(epoch FROM f.finished_at - f.claimed_at) * 1000)::bigint AS duration_ms,
-       round(extract(epoch FROM f.claimed_at - f.run_at) * 1000)::bigint AS queue_time_ms, f.finished_at AS recorded_at
-FROM rota.finished_jobs AS f WHERE f.state IN ('completed', 'partial')
-UNION ALL
-SELECT d.id, d.task, 'dead', round(extract(epoch FROM d.finished_at - d.claimed_at) * 1000)::bigint,
-       round(extract(epoch FROM d.claimed_at - d.run_at) * 1000)::bigint, d.finished_at
-FROM rota.dead_jobs AS d;
-
--- Which type fills memory: the payloads of what is unfinished.
-CREATE OR REPLACE VIEW rota_lipas.payload_sizes AS
-SELECT j.task AS type, count(*) AS jobs, round(avg(pg_column_size(j.payload))) AS average_bytes,
-       max(pg_column_size(j.payload)) AS largest_bytes
-FROM rota.jobs AS j
-GROUP BY 1;
-
 -- Docverse. A tenant is an organisation; project and build are arguments of the job.
 CREATE OR REPLACE VIEW rota_docverse.queue_job AS
 SELECT j.id, j.external_id AS backend_job_id, j.task AS kind,
@@ -165,11 +110,6 @@ SELECT j.id, j.external_id AS backend_job_id, j.task AS kind,
        j.created_at AS date_created, j.claimed_at AS date_started, j.finished_at AS date_completed
 FROM rota.all_jobs AS j
 WHERE j.state <> 'held';
-
-CREATE OR REPLACE VIEW rota_docverse.backlog_by_kind AS
-SELECT j.task AS kind, count(*) AS queued, min(j.created_at) AS oldest
-FROM rota.jobs AS j WHERE j.state IN ('pending', 'blocked')
-GROUP BY 1;
 
 CREATE OR REPLACE VIEW rota_docverse.active_work AS
 SELECT j.id, j.task AS kind, j.tenant AS org_id, j.payload -> 'project_id' AS project_id,

@@ -159,7 +159,9 @@ WITH RECURSIVE plain AS (
 SELECT queue, min(run_at) AS oldest FROM (SELECT * FROM plain UNION ALL SELECT * FROM gated) AS front GROUP BY queue;
 
 -- Views that count look at 100,000 unfinished and 100,000 dead jobs at most: their price is that of a small backlog.
--- What runs is counted apart, and exactly: there is no more of it than slots.
+-- What runs is counted apart, and exactly: there is no more of it than slots. The views that count nothing are in 0008.
+
+-- What is unfinished or dead, by type and status; and what completed in the last hour, from the minutes.
 CREATE OR REPLACE VIEW rota_lipas.job_queue_health AS
 SELECT j.task AS type,
        CASE WHEN j.state = 'pending' AND j.failed THEN 'failed'
@@ -197,6 +199,7 @@ SELECT count(*) FILTER (WHERE j.state IN ('pending', 'blocked') AND NOT (j.error
                  WHERE h.oldest <= now()), 0)::bigint AS oldest_pending_minutes
 FROM (SELECT state, error_message, attempt FROM rota.jobs WHERE state <> 'running' LIMIT 100000) AS j;
 
+-- Which type fills memory: the payloads of what is unfinished.
 CREATE OR REPLACE VIEW rota_lipas.payload_sizes AS
 SELECT j.task AS type, count(*) AS jobs, round(avg(j.size)) AS average_bytes, max(j.size) AS largest_bytes
 FROM (SELECT task, pg_column_size(payload) AS size FROM rota.jobs LIMIT 100000) AS j
