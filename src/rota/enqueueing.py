@@ -17,8 +17,9 @@ from rota.stores.contract import Enqueued, Stored
 
 if TYPE_CHECKING:
     from typing import Unpack
+    from uuid import UUID
 
-    from rota._core.job import Job, NewJob
+    from rota._core.job import Job, NewJob, Row
     from rota.handle import Home
 
 P = ParamSpec("P")
@@ -42,7 +43,9 @@ class Prepares(Protocol):
 
     def prepare_many(self, rows: Iterable[Any], said: Mapping[str, Any], /) -> Iterable[NewJob]: ...
 
-    def keyed(self, said: Mapping[str, Any], /) -> bool: ...
+    def alike(self, said: Mapping[str, Any], /) -> NewJob | None: ...
+
+    def rows_alike(self, rows: Iterable[Any], /) -> Iterable[Row]: ...
 
     def read_result(self, job: Job, /) -> Any: ...
 
@@ -52,18 +55,21 @@ class BulkResult(Sequence[Handle[R]]):
 
     def __init__(
         self,
-        answers: Sequence[Enqueued],
+        ids: Sequence[UUID],
         handle: Callable[[Enqueued], Handle[R]],
+        stood: Mapping[int, Stored],
         refused: Mapping[int, EnqueueError],
     ) -> None:
-        self._answers, self._handle = answers, handle
+        self._ids, self._handle = ids, handle
+        self._stood = stood  # the rows that another job stands for
         self.refused = refused
         """Rows that were not stored, because their key belongs to other work; by number, from 0."""
 
     @cached_property
     def handles(self) -> list[Handle[R]]:
         """One a row. Made when they are asked for: of fifty thousand jobs few are ever awaited."""
-        return [self._handle(answer) for answer in self._answers]
+        stored = ((id_, self._stood.get(row, Stored.CREATED)) for row, id_ in enumerate(self._ids))
+        return [self._handle(Enqueued(*answer)) for answer in stored]
 
     @property
     def created(self) -> list[Handle[R]]:
@@ -85,13 +91,13 @@ class BulkResult(Sequence[Handle[R]]):
         return self.handles[index]
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self._ids)
 
     def __iter__(self) -> Iterator[Handle[R]]:
         return iter(self.handles)
 
     def __repr__(self) -> str:
-        created = sum(answer.created for answer in self._answers)
+        created = len(self) - len(self._stood)
         return f"<BulkResult {len(self)} rows, {created} created, {len(self.refused)} refused>"
 
 
@@ -126,20 +132,18 @@ class Verbs(Generic[P, R]):
         it may be the bare value. One wrong row, and none is stored.
         """
         home = self._task.home
-        stream = None if home.pressure else getattr(home.store, "enqueue_stream", None)
-        if stream is not None and "tx" not in self._said and not self._task.keyed(self._said):
-            return BulkResult(await stream(self._task.prepare_many(rows, self._said)), self._handle, {})
+        stream = None if home.pressure or "tx" in self._said else getattr(home.store, "enqueue_stream", None)
+        like = None if stream is None else self._task.alike(self._said)
+        if stream is not None and like is not None:
+            return BulkResult(await stream(like, self._task.rows_alike(rows)), self._handle, {}, {})
         jobs: list[NewJob] = []
         for job in self._task.prepare_many(rows, self._said):
             jobs.append(job)
             if len(jobs) % ROWS_A_BREATH == 0 and not self.on_this_thread:
                 await asyncio.sleep(0)
         answers = await self._put(jobs) if jobs else []
-        refused = {
-            row: error
-            for row, answer in enumerate(answers)
-            if answer.stored is not Stored.CREATED and (error := _refusal(jobs[row], answer)) is not None
-        }
+        stood = {row: a.stored for row, a in enumerate(answers) if a.stored is not Stored.CREATED}
+        refused = {row: error for row in stood if (error := _refusal(jobs[row], answers[row])) is not None}
         if refused:
             log.warning(
                 "%d of %d rows for %s were refused: %s",
@@ -148,7 +152,7 @@ class Verbs(Generic[P, R]):
                 self._task.name,
                 _first(refused),
             )
-        return BulkResult(answers, self._handle, refused)
+        return BulkResult([answer.id for answer in answers], self._handle, stood, refused)
 
     enqueue_sync = Twin(enqueue, here=lambda verbs, _: verbs.on_this_thread)
     enqueue_many_sync = Twin(enqueue_many, here=lambda verbs, _: verbs.on_this_thread)

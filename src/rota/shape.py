@@ -44,6 +44,8 @@ class Arguments:
             next(iter(self.named)) if len(self.named) == 1 and len(signature.parameters) == 1 else None
         )
         """The parameter of a task that has just one."""
+        self.alone = self.only if self.only in self.positional else None
+        """The same, where it may be given by place."""
         self._takes = str(signature.replace(return_annotation=inspect.Signature.empty))
         self._positional_only = tuple(p.name for p in self.named.values() if p.kind is p.POSITIONAL_ONLY)
         rest = next((p for p in parameters if p.kind is p.VAR_KEYWORD), None)

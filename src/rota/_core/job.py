@@ -98,6 +98,10 @@ class NewJob(NamedTuple):
         return self.key is not None or self.unique_key is not None
 
 
+Row: TypeAlias = "tuple[UUID, str]"
+"""The id and the payload of a job that is in all else like others."""
+
+
 class Job(NamedTuple):
     """One unit of work, as the store last saw it.
 

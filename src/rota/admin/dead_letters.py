@@ -212,9 +212,9 @@ class DeadLetters(Reads):
 
     def _follower(self, job: Job, specs: Mapping[str, TaskSpec], edits: Mapping[str, Any] | None) -> NewJob:
         """The job that is to do the dead one's work again; what was edited keeps the rules of its task."""
-        from uuid_utils.compat import uuid7
+        from rota.new_ids import new_id
 
-        new = follower(job, uuid7(), by=self.actor, payload_json=edited(job, specs, edits))
+        new = follower(job, new_id(), by=self.actor, payload_json=edited(job, specs, edits))
         policy = specs[job.task].rules.policy
         if edits and policy is not None:
             policy.applied(new)

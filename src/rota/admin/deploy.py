@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from uuid_utils.compat import uuid7
-
 from rota._core.actions import Audit
 from rota._core.deploy import Finding, Known, Release, compare
 from rota.admin.reads import Reads
 from rota.errors import SchemaOutdated
+from rota.new_ids import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +52,7 @@ class Deploys(Reads):
             None,
             before=", ".join(before) or None,
             after=f"{release.code_version or 'unknown'} ({len(specs)} tasks, {len(schedules)} schedules)",
-            about=f"deploy:{uuid7()}",
+            about=f"deploy:{new_id()}",
         )
         await self.store.publish(specs, told)
         if release.queues:

@@ -55,7 +55,7 @@ class Operations(DeadLetters):
 
         What dies later is not touched, however long it takes.
         """
-        from uuid_utils.compat import uuid7
+        from rota.new_ids import new_id
 
         now = await self.store.now()
         meant = _meant(verb, wanted)
@@ -63,7 +63,7 @@ class Operations(DeadLetters):
         meant = meant._replace(until=until, before=None)
         total = (await self.match(verb, meant)).jobs
         operation = Operation(
-            uuid7(),
+            new_id(),
             verb,
             meant,
             self.actor,
@@ -72,7 +72,7 @@ class Operations(DeadLetters):
             total,
             Progress(),
             OperationState.RUNNING,
-            uuid7(),
+            new_id(),
             now,
             now,
         )
@@ -164,9 +164,9 @@ class Operations(DeadLetters):
 
     async def resume_operation(self, operation_id: UUID, *, reason: str | None = None) -> Operation:
         """Take an unfinished operation over, from where it is; `drive` goes on with it."""
-        from uuid_utils.compat import uuid7
+        from rota.new_ids import new_id
 
-        return await self._steer(operation_id, OperationState.RUNNING, reason, uuid7())
+        return await self._steer(operation_id, OperationState.RUNNING, reason, new_id())
 
     async def _steer(
         self,

@@ -72,10 +72,10 @@ class Retained(Reads):
         In small batches with pauses. What was done stays done when it is
         stopped, and the audit says how much that was.
         """
-        from uuid_utils.compat import uuid7
+        from rota.new_ids import new_id
 
         meant = _meant(wanted)
-        about, so_far = f"prune:{uuid7()}", [0]
+        about, so_far = f"prune:{new_id()}", [0]
 
         def heard(jobs: int) -> None:
             so_far[0] = jobs

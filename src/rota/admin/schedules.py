@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from uuid_utils.compat import uuid7
-
 from rota import options
 from rota._core.actions import Audit
 from rota._core.payload import problem
@@ -32,6 +30,7 @@ from rota._core.schedule import (
 from rota._core.schedule_plan import delay
 from rota.admin.reads import Reads
 from rota.errors import ScheduleChanged, ScheduleError, ScheduleNotFound
+from rota.new_ids import new_id
 from rota.schedule import checked
 from rota.schedule_times import EPOCH, times_of, windows_of, zone_of
 
@@ -167,7 +166,7 @@ class Schedules(Reads):
         record = await self.schedule(name)
         now = await self.store.now()
         spec = record.effective
-        given = TickJob(now, now, job_for(spec, now, uuid7()))
+        given = TickJob(now, now, job_for(spec, now, new_id()))
         audit = Audit(self.actor, "run", None, reason, about=about(name))
         [fired] = await self.store.fire(Firing(name, (given,), Origin.RUN), audit)
         if fired.job_id is None:
@@ -207,7 +206,7 @@ class Schedules(Reads):
         self, record: ScheduleRecord, ticks: Sequence[datetime], reason: str | None
     ) -> list[Fired]:
         spec = record.effective
-        jobs = tuple(TickJob(tick, tick, job_for(spec, tick, uuid7())) for tick in ticks)
+        jobs = tuple(TickJob(tick, tick, job_for(spec, tick, new_id())) for tick in ticks)
         told = f"{ticks[0].isoformat()} to {ticks[-1].isoformat()}"
         audit = Audit(self.actor, "backfill", None, reason, after=told, about=about(record.name))
         return await self.store.fire(Firing(record.name, jobs, Origin.BACKFILL), audit)

@@ -192,10 +192,9 @@ async def _prepared(app: Rota | None, store: Store, wish: Wish, *, ticking: bool
 
 def _from_registry(spec: TaskSpec, wish: Wish, *, ticking: bool) -> NewJob:
     """A job made without the user's code: what workers published says how it runs."""
-    from uuid_utils.compat import uuid7
-
     from rota._core.payload import problem
     from rota._core.rules import KeyRule
+    from rota.new_ids import new_id
 
     schema = json.loads(spec.schema_json)
     payload = wish.payload(schema)
@@ -205,7 +204,7 @@ def _from_registry(spec: TaskSpec, wish: Wish, *, ticking: bool) -> NewJob:
     if trouble is not None:
         raise PayloadInvalid(f"{spec.name} cannot be enqueued: {trouble}.")
     job = NewJob(
-        uuid7(),
+        new_id(),
         spec.name,
         text,
         queue=spec.queue,

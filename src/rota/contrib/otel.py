@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 from rota.errors import ConfigError
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from opentelemetry.trace import Tracer, TracerProvider
 
-    from rota._core.job import NewJob
+    from rota._core.job import NewJob, Row
     from rota.app import Rota
     from rota.current import RunningJob
     from rota.stores.contract import Enqueued, Store
@@ -51,15 +53,16 @@ class _Producer:
             return cast("Any", self._store).enqueue_within(tx, list(_carrying(jobs)))
 
     @property
-    def enqueue_stream(self) -> Callable[[Iterable[NewJob]], Awaitable[list[Enqueued]]]:
+    def enqueue_stream(self) -> Callable[[NewJob, Iterable[Row]], Awaitable[list[UUID]]]:
         # A property: asking for it says whether the store can, as with the store itself.
-        stream: Callable[[Iterable[NewJob]], Awaitable[list[Enqueued]]] = cast(
+        stream: Callable[[NewJob, Iterable[Row]], Awaitable[list[UUID]]] = cast(
             "Any", self._store
         ).enqueue_stream
 
-        async def traced(jobs: Iterable[NewJob]) -> list[Enqueued]:
+        async def traced(like: NewJob, rows: Iterable[Row]) -> list[UUID]:
             with self._sending(()):
-                return await stream(_carrying(jobs))
+                [carrying] = _carrying([like])
+                return await stream(carrying, rows)
 
         return traced
 

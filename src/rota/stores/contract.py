@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from rota._core.actions import Audit, Change
-from rota._core.job import Job, NewJob, State
+from rota._core.job import Job, NewJob, Row, State
 from rota._core.outcome import Transition
 from rota._core.task_spec import TaskSpec
 from rota.stores.dead_letter_contract import Account
@@ -365,8 +365,11 @@ class Wakeable(Protocol):
 class Streaming(Protocol):
     """The ability to store many jobs while they are still being made."""
 
-    async def enqueue_stream(self, jobs: Iterable[NewJob]) -> list[Enqueued]:
-        """Store plain jobs (no keys) as they come; all of them or none, also when `jobs` raises."""
+    async def enqueue_stream(self, like: NewJob, rows: Iterable[Row]) -> list[UUID]:
+        """Store a job like `like` (which has no keys) for each of `rows`, as they come; answers their ids.
+
+        All of them or none, also when `rows` raises.
+        """
         ...
 
 

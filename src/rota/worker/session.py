@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from uuid import UUID
 
-from uuid_utils.compat import uuid7
-
+from rota.new_ids import new_id
 from rota.stores.contract import SessionStart
 
 MARGIN = 2.0
@@ -64,7 +63,7 @@ def introduce(
 ) -> SessionStart:
     """A new session's introduction. The id is new for each life, so a restarted worker adopts nothing."""
     return SessionStart(
-        uuid7(),
+        new_id(),
         socket.gethostname(),
         os.getpid(),
         dict(lanes),

@@ -190,3 +190,46 @@ async def test_one_that_cannot_be_stored_does_not_harm_those_that_travel_with_it
     assert [type(answer) for answer in answers if not isinstance(answer, list)] == [PayloadInvalid]
     assert {job.id for job in await store.find(JobFilter())} == {job.id for job in good}
     assert (await read(store, good[0])).attempt == 0
+
+
+async def test_a_stream_of_which_another_process_stored_a_part_is_completed(store, fresh_database):
+    other = PostgresStore(fresh_database)
+    like = a_job("email", queue="mail", tenant="acme")
+    rows = [(new_id(), json.dumps({"number": number})) for number in range(700)]
+    await other.enqueue([like._replace(id=rows[650][0], payload_json=rows[650][1])])
+    await other.close()
+
+    ids = await store.enqueue_stream(like, iter(rows))
+
+    found = await store.find(JobFilter(limit=1000))
+    assert ids == [id_ for id_, _ in rows]
+    assert {job.id: job.payload for job in found} == {id_: json.loads(text) for id_, text in rows}
+    assert {(job.task, job.queue, job.tenant) for job in found} == {("email", "mail", "acme")}
+
+
+async def test_a_stream_that_breaks_off_stores_nothing(store):
+    def rows():
+        for _ in range(900):
+            yield new_id(), "{}"
+        raise RuntimeError("the source is broken")
+
+    with pytest.raises(RuntimeError, match="the source is broken"):
+        await store.enqueue_stream(a_job(), rows())
+
+    assert await store.find(JobFilter()) == []
+
+
+async def test_others_have_their_turn_while_a_stream_is_stored(store):
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    await store.enqueue_stream(a_job(), ((new_id(), "{}") for _ in range(10_000)))
+    beside.cancel()
+
+    assert turns >= 40

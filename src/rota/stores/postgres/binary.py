@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
-from rota._core.job import NewJob
+from rota._core.job import NewJob, Row
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
-_COLUMNS = struct.pack("!h", 23)
+_BEFORE = struct.pack("!hi", 23, 16)
+"""The number of columns, and the size of the first, an id."""
 _NULL = struct.pack("!i", -1)
 _TEXT_OID = 25
 _Y2K = datetime(2000, 1, 1, tzinfo=UTC)
@@ -20,27 +21,26 @@ _MICROSECOND = timedelta(microseconds=1)
 _size = struct.Struct("!i").pack
 
 
-def copy_rows(jobs: Sequence[NewJob], now: datetime, encoding: str) -> bytes:
-    """The jobs as rows of copy.sql. `now` is the store's time, `encoding` the connection's.
+class Alike:
+    """Jobs that differ in id and payload only: the rest of their rows is written once.
 
-    The jobs of one call mostly differ in id and payload only, so the rest of
-    the row is written once and used again while it stays the same.
+    `now` is the store's time, `encoding` the connection's.
     """
-    rows = []
-    same: tuple[object, ...] | None = None
-    task = ""
-    before = between = after = b""
-    for job in jobs:
-        rest = job[3:]
-        if rest != same or job.task != task:
-            same, task = rest, job.task
-            before, between, after = _COLUMNS + _size(16), _text(task, encoding), _after(job, now, encoding)
-        payload = job.payload_json.encode(encoding)
-        rows.append(
+
+    def __init__(self, like: NewJob, now: datetime, encoding: str) -> None:
+        self.like = like
+        self._encoding = encoding
+        self._between, self._after = _text(like.task, encoding), _after(like, now, encoding)
+
+    def written(self, rows: Sequence[Row]) -> bytes:
+        """These jobs as rows of copy.sql."""
+        between, after, encoding = self._between, self._after, self._encoding
+        return b"".join([
             b"%b%b%b%b\x01%b%b"
-            % (before, job.id.int.to_bytes(16, "big"), between, _size(len(payload) + 1), payload, after)
-        )
-    return b"".join(rows)
+            % (_BEFORE, id_.int.to_bytes(16, "big"), between, _size(len(payload) + 1), payload, after)
+            for id_, text in rows
+            for payload in (text.encode(encoding),)
+        ])  # fmt: skip
 
 
 def _after(job: NewJob, now: datetime, encoding: str) -> bytes:

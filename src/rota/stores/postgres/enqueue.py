@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
 import psycopg
 
-from rota._core.job import NewJob
+from rota._core.job import NewJob, Row
 from rota._core.redaction import redacted_text
 from rota.errors import EnqueueError, PayloadInvalid, RequiredMissing, StoreError
 from rota.stores.contract import Enqueued, Stored
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
 T = TypeVar("T")
+_NOBODY = UUID(int=0)
 Spot: TypeAlias = "tuple[str, int, bool]"
 
 COPY_FROM = 200
 """From this many jobs on COPY is faster than one INSERT."""
-COPY_CHUNK = 1_000
-"""So many lines fit into the socket: the server reads them while we write the next."""
+COPY_CHUNK = 250
+"""Few enough that the socket takes them at once, and the server reads them while we make the next."""
 INSERT_CHUNK = 5_000
 BULK_SECONDS = 600.0
 TOGETHER = 500
@@ -68,12 +69,13 @@ class Enqueuer:
             answers = await self._store_keyed(jobs)
         elif len(jobs) == 1:
             answers = [await self._together(jobs[0])]
+        elif len(jobs) < COPY_FROM:
+            await self._insert(jobs)
+            answers = created(job.id for job in jobs)
         else:
-            if len(jobs) < COPY_FROM:
-                await self._insert(jobs)
-            else:
-                await self._copy(jobs, again=self._sent_before(jobs))
-            answers = [Enqueued(job.id, Stored.CREATED) for job in jobs]
+            answers = created(
+                await self._copy(_runs(jobs), again=self._sent_before([job.id for job in jobs]))
+            )
         for queue, priority, gated in spots:
             self._claims.hint(queue, priority, gated=gated)
         return answers
@@ -129,7 +131,7 @@ class Enqueuer:
         verb = "enqueue" if len(jobs) > 1 else "enqueue_one"
         values = {"jobs": encoding.as_json(jobs)} if len(jobs) > 1 else encoding.as_values(jobs[0])
         hint = self._may_hint()
-        again = self._sent_before(jobs)
+        again = self._sent_before([job.id for job in jobs])
 
         async def call(connection: Connection, repeated: bool) -> None:
             parameters = {**values, "now": self._connections.now(), "hint": hint or repeated}
@@ -147,41 +149,50 @@ class Enqueuer:
         else:
             self._hint_later(jobs)
 
-    async def stream(self, jobs: Iterable[NewJob]) -> list[Enqueued]:
+    async def stream(self, like: NewJob, rows: Iterable[Row]) -> list[UUID]:
         """Store plain jobs while they are still being made; all or none."""
-        source = iter(jobs)
+        source = iter(rows)
         head = list(islice(source, COPY_FROM))
         if len(head) < COPY_FROM:
-            return await self.enqueue(head)
-        made = await self._copy(chain(head, source), again=self._sent_before(head))
-        for queue, priority, gated in _spots(made):
-            self._claims.hint(queue, priority, gated=gated)
-        return [Enqueued(job.id, Stored.CREATED) for job in made]
+            return [answer.id for answer in await self.enqueue([_job(like, row) for row in head])]
+        again = self._sent_before([id_ for id_, _ in head])
+        ids = await self._copy([(like, chain(head, source))], again=again)
+        self._claims.hint(like.queue, like.priority, gated=like.gate is not None)
+        return ids
 
-    async def _copy(self, jobs: Iterable[NewJob], *, again: bool) -> list[NewJob]:
-        """All or nothing, in one transaction; a repeated id or a lost connection sends them by INSERT instead."""
-        source, made = iter(jobs), list[NewJob]()
+    async def _copy(self, runs: Iterable[tuple[NewJob, Iterable[Row]]], *, again: bool) -> list[UUID]:
+        """All or nothing, in one transaction; a repeated id or a lost connection sends them by INSERT instead.
+
+        Jobs come in runs, each like one job.
+        """
+        made = list[tuple[NewJob, list[Row]]]()
+        ids = list[UUID]()
+        source = _chunks(runs)
+
+        def taken() -> Iterator[tuple[NewJob, list[Row]]]:
+            for like, chunk in source:
+                made.append((like, chunk))
+                ids.extend([id_ for id_, _ in chunk])
+                yield like, chunk
 
         async def call(connection: Connection, repeated: bool) -> None:
             async with connection.transaction():
                 if repeated or again:
-                    made.extend(source)
-                    await self._insert_many(connection, made)
+                    for _ in taken():
+                        pass
+                    await self._insert_many(
+                        connection, [_job(like, row) for like, rows in made for row in rows]
+                    )
                 else:
                     now = self._connections.now() or await _server_time(connection)
-                    async with connection.cursor().copy(statement("copy")) as copy:
-                        await copy.write(binary.HEADER)
-                        while chunk := list(islice(source, COPY_CHUNK)):
-                            made.extend(chunk)
-                            await copy.write(binary.copy_rows(chunk, now, connection.info.encoding))
-                        await copy.write(binary.TRAILER)
-                await _hint(connection, spots=_spots(made))
+                    await _send_copy(connection, taken(), now)
+                await _hint(connection, spots=_spots([like for like, _ in made]))
 
         try:
             await self._run(call, seconds=BULK_SECONDS)
         except psycopg.errors.UniqueViolation:
             await self._run(lambda connection, _: call(connection, repeated=True), seconds=BULK_SECONDS)
-        return made
+        return ids
 
     async def _insert_many(self, connection: Connection, jobs: Sequence[NewJob]) -> None:
         waiting = iter(jobs)
@@ -201,7 +212,7 @@ class Enqueuer:
 
         return await self._run(call, seconds=CALL_SECONDS if len(jobs) < COPY_FROM else BULK_SECONDS)
 
-    def _sent_before(self, jobs: Sequence[NewJob]) -> bool:
+    def _sent_before(self, ids: Sequence[UUID]) -> bool:
         """Whether these may have been stored by an earlier call, so that the history must be asked.
 
         Ids are made just before their job is sent and carry their time: an id
@@ -209,8 +220,8 @@ class Enqueuer:
         the first id stands for all.)
         """
         old = time.time() - FRESH_SECONDS
-        again = (jobs[0].id.int >> 80) / 1000 < old or any(job.id in self._sent for job in jobs[:COPY_FROM])
-        self._sent.update(dict.fromkeys(job.id for job in jobs[: 1 if len(jobs) >= COPY_FROM else None]))
+        again = (ids[0].int >> 80) / 1000 < old or any(id_ in self._sent for id_ in ids[:COPY_FROM])
+        self._sent.update(dict.fromkeys(ids[: 1 if len(ids) >= COPY_FROM else None]))
         while len(self._sent) > REMEMBERED:
             del self._sent[next(iter(self._sent))]
         return again
@@ -269,6 +280,42 @@ class Enqueuer:
             if task is not None:
                 with suppress(Exception):
                     await task
+
+
+def created(ids: Iterable[UUID]) -> list[Enqueued]:
+    """The answer for jobs that are all new."""
+    return [Enqueued(id_, Stored.CREATED) for id_ in ids]
+
+
+def _job(like: NewJob, row: Row) -> NewJob:
+    return NewJob(row[0], like.task, row[1], *like[3:])
+
+
+def _runs(jobs: Iterable[NewJob]) -> Iterator[tuple[NewJob, Iterable[Row]]]:
+    """Neighbours that are alike, but for id and payload."""
+    for (task, rest), alike in groupby(jobs, key=lambda job: (job.task, job[3:])):
+        yield NewJob(_NOBODY, task, "", *rest), [(job.id, job.payload_json) for job in alike]
+
+
+def _chunks(runs: Iterable[tuple[NewJob, Iterable[Row]]]) -> Iterator[tuple[NewJob, list[Row]]]:
+    for like, rows in runs:
+        source = iter(rows)
+        while chunk := list(islice(source, COPY_CHUNK)):
+            yield like, chunk
+
+
+async def _send_copy(
+    connection: Connection, chunks: Iterable[tuple[NewJob, list[Row]]], now: datetime
+) -> None:
+    alike: binary.Alike | None = None
+    async with connection.cursor().copy(statement("copy")) as copy:
+        await copy.write(binary.HEADER)
+        for like, chunk in chunks:
+            if alike is None or alike.like is not like:
+                alike = binary.Alike(like, now, connection.info.encoding)
+            await copy.write(alike.written(chunk))
+            await asyncio.sleep(0)  # a write seldom waits, and others of this loop want their turn
+        await copy.write(binary.TRAILER)
 
 
 def _spots(jobs: Sequence[NewJob]) -> set[Spot]:

@@ -13,7 +13,7 @@ import psycopg
 from rota._core.actions import Audit, Change
 from rota._core.deploy import Waiting
 from rota._core.explanation import Standing
-from rota._core.job import Job, NewJob
+from rota._core.job import Job, NewJob, Row
 from rota._core.job_log import LogTail
 from rota._core.numbers import Figures, Minute
 from rota._core.outcome import Transition
@@ -152,8 +152,8 @@ class PostgresStore(Account, Retained):
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return await self._desks().enqueuer.enqueue(jobs)
 
-    async def enqueue_stream(self, jobs: Iterable[NewJob]) -> list[Enqueued]:
-        return await self._desks().enqueuer.stream(jobs)
+    async def enqueue_stream(self, like: NewJob, rows: Iterable[Row]) -> list[UUID]:
+        return await self._desks().enqueuer.stream(like, rows)
 
     def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> list[Enqueued] | Awaitable[list[Enqueued]]:
         return self._foreign.enqueue_within(tx, jobs)

@@ -7,8 +7,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 
-from uuid_utils.compat import uuid7
-
+from rota.new_ids import new_id
 from rota.stores.contract import Store
 from rota.worker.desk import Desk
 from rota.worker.service import Service
@@ -27,7 +26,7 @@ class Reporter(Service):
     def __init__(self, store: Store, desk: Desk) -> None:
         super().__init__()
         self._store, self._desk = store, desk
-        self._id = uuid7()  # its own, for a worker's whole life: a new session must not count minutes anew
+        self._id = new_id()  # its own, for a worker's whole life: a new session must not count minutes anew
         self._set_at = float("-inf")
         self._store_time = datetime.min.replace(tzinfo=UTC)
         self._tell_at = 0.0

@@ -8,11 +8,10 @@ import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from uuid_utils.compat import uuid7
-
 from rota._core.schedule import Fate, Fired, Firing, ScheduleRecord, TickJob, job_for
 from rota._core.schedule_plan import delay, plan
 from rota.errors import StoreUnavailable
+from rota.new_ids import new_id
 from rota.schedule_times import times_of, windows_of
 from rota.stores.contract import Store
 from rota.worker.desk import Desk
@@ -71,7 +70,9 @@ class Scheduler(Service):
         )
         if decided.cursor is not None:
             shift = delay(spec)
-            ticks = tuple(TickJob(tick, tick + shift, job_for(spec, tick, uuid7())) for tick in decided.ticks)
+            ticks = tuple(
+                TickJob(tick, tick + shift, job_for(spec, tick, new_id())) for tick in decided.ticks
+            )
             fired = await self._store.fire(
                 Firing(record.name, ticks, version=record.version, cursor=decided.cursor)
             )
