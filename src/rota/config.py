@@ -10,15 +10,22 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from rota._core.durations import seconds
 from rota._core.payload import LIMIT_BYTES, WARN_BYTES
@@ -65,12 +72,10 @@ class Shown(NamedTuple):
     origin: str
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Everything that can be set from outside. `Settings.load()` reads it; bad values are a ConfigError."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="ROTA_", env_ignore_empty=True, extra="forbid", frozen=True, validate_default=False
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: str | None = None
     """Where the jobs are, as it was given; `address()` decides what holds where nothing was."""
@@ -79,7 +84,7 @@ class Settings(BaseSettings):
     env: str = "development"
     app: str | None = None
     """The app that commands use unless told: `module:attr` or `file.py`."""
-    lanes: Annotated[dict[str, int | str], NoDecode] = Field(default_factory=lambda: dict(LANES))
+    lanes: dict[str, int | str] = Field(default_factory=lambda: dict(LANES))
     """Slots a lane, or `slots:queue,queue`."""
     lease: Interval = 15.0
     """How long a silent worker keeps its jobs."""
@@ -114,7 +119,7 @@ class Settings(BaseSettings):
     """Where workers put the whole logs of jobs: `file:///var/log/rota`. The newest lines are in the store anyway."""
     schedules: bool = True
     """Whether workers turn the ticks of schedules into jobs."""
-    maintenance: Annotated[tuple[str, ...], NoDecode] = ()
+    maintenance: tuple[str, ...] = ()
     """Windows in which no schedule ticks: `0 1 * * SUN for 2h`."""
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -122,31 +127,19 @@ class Settings(BaseSettings):
     @classmethod
     def load(cls, **given: Any) -> Settings:
         """Read all sources; `given` (arguments, flags) wins, and None means not given."""
-        token = _notes.set({})
+        said = {name: value for name, value in given.items() if value is not None}
+        values, origins = dict[str, Any](), dict[str, str]()
+        for name, value, origin in _sources(_handed | said):
+            if name not in values:  # the first to give a value wins
+                values[name], origins[name] = value, origin
         try:
-            said = {name: value for name, value in given.items() if value is not None}
-            return cls(**(_handed | said))
+            settings = cls(**values)
         except ValidationError as error:
-            raise ConfigError(_explain(error, _notes.get())) from error
-        finally:
-            _notes.reset(token)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - Rota reads no .env files
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        file, values = _read_file()
-        return (
-            _Noted(settings_cls, init_settings, lambda _: "argument"),
-            _Noted(settings_cls, env_settings, lambda name: f"ROTA_{name.upper()}"),
-            _Noted(settings_cls, lambda: values, lambda _: file),
-            _Noted(settings_cls, lambda: _neighbour()[0], lambda _: _neighbour()[1]),
-        )
+            raise ConfigError(_explain(error, origins)) from error
+        settings._origins = origins
+        if settings.origin("lanes") not in ("argument", "ROTA_LANES"):
+            settings._take_lane_variables()
+        return settings
 
     @field_validator("listen_url")
     @classmethod
@@ -184,11 +177,6 @@ class Settings(BaseSettings):
                 "or one late heartbeat costs a worker its jobs"
             )
         return self
-
-    def model_post_init(self, _context: Any) -> None:
-        self._origins = dict(_notes.get())
-        if self.origin("lanes") not in ("argument", "ROTA_LANES"):
-            self._take_lane_variables()
 
     def _take_lane_variables(self) -> None:
         for lane, variable in LANE_VARIABLES.items():
@@ -257,29 +245,17 @@ def hand_over(values: Mapping[str, Any]) -> None:
     _handed.update(values)
 
 
-_notes: ContextVar[dict[str, str]] = ContextVar("rota_settings_origins", default={})  # noqa: B039 - replaced by load()
-
-
-class _Noted(PydanticBaseSettingsSource):
-    """A source that writes down what came from it. The first to give a value wins."""
-
-    def __init__(
-        self,
-        settings_cls: type[BaseSettings],
-        read: Callable[[], dict[str, Any]],
-        origin: Callable[[str], str],
-    ) -> None:
-        super().__init__(settings_cls)
-        self._read, self._origin = read, origin
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
-        return None, field_name, False  # the whole is read at once, below
-
-    def __call__(self) -> dict[str, Any]:
-        values = self._read()
-        for name in values:
-            _notes.get().setdefault(name, self._origin(name))
-        return values
+def _sources(given: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    """Every value that is set somewhere, with where that is; what counts most comes first."""
+    yield from ((name, value, "argument") for name, value in given.items())
+    variables = {name.upper(): text for name, text in os.environ.items() if text}
+    for name in Settings.model_fields:
+        variable = f"ROTA_{name.upper()}"
+        if variable in variables:
+            yield name, variables[variable], variable
+    file, values = _read_file()
+    yield from ((name, value, file) for name, value in values.items())
+    yield from _neighbour()
 
 
 def _read_file() -> tuple[str, dict[str, Any]]:
@@ -305,14 +281,13 @@ def _read_file() -> tuple[str, dict[str, Any]]:
     return "", {}
 
 
-def _neighbour() -> tuple[dict[str, Any], str]:
+def _neighbour() -> Iterator[tuple[str, str, str]]:
     """An address that was meant for others too: DATABASE_URL, or what libpq reads by itself."""
     if url := os.environ.get("DATABASE_URL"):
-        return {"url": url}, "DATABASE_URL"
+        yield "url", url, "DATABASE_URL"
     for variable in POSTGRES_VARIABLES:
         if os.environ.get(variable):
-            return {"url": "postgresql://"}, variable
-    return {}, ""
+            yield "url", "postgresql://", variable
 
 
 def checked_url(url: str, origin: str = "argument") -> str:

@@ -16,7 +16,7 @@ from rota.cli.commands import Call
 from rota.cli.main import COMMANDS, root, run
 from rota.errors import ConfigError, JobChanged, JobNotFound, MoveRefused, PayloadInvalid, StoreUnavailable
 
-HEAVY = ("psycopg", "pydantic", "pydantic_settings", "rich", "pydantic_core", "asyncio", "uuid_utils")
+HEAVY = ("psycopg", "pydantic", "rich", "pydantic_core", "asyncio", "uuid_utils")
 
 
 def loaded_by(*arguments: str) -> set[str]:
