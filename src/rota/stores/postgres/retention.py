@@ -212,6 +212,8 @@ class Pruner:
     async def _through_dead(self, purge: Purge) -> bool:
         if purge.wanted.states and State.DEAD not in purge.wanted.states:
             return True
+        if not await self._rows("foresee_dead", purge.asked(State.DEAD)):
+            return True  # mostly; and what binds a job is found by reading all that is unfinished
         await self._bind(purge)
         while True:
             began = time.monotonic()
