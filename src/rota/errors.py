@@ -262,11 +262,10 @@ class GroupNotFound(JobError, LookupError):
     """No dead job has this fingerprint."""
 
     def __init__(self, fingerprint: str, known: Collection[str]) -> None:
-        close = get_close_matches(fingerprint, known, n=1)
+        near = [one for one in known if one.startswith(fingerprint)] or get_close_matches(fingerprint, known)
+        hint = f"; did you mean {' or '.join(map(repr, near[:3]))}?" if near else "."
         super().__init__(
-            f"no dead job belongs to the group {fingerprint!r}"
-            + (f"; did you mean {close[0]!r}?" if close else ".")
-            + " `rota failures list` shows the groups."
+            f"no dead job belongs to the group {fingerprint!r}{hint} `rota failures list` shows the groups."
         )
 
 

@@ -40,7 +40,6 @@ def trail(jobs, job_id) -> list[str]:
 
 
 @pytest.mark.req("L33")
-@pytest.mark.req("L33")
 def test_dead_letters_are_listed_newest_first_with_their_group(rota, known):
     first, second = known.dead(payload={"name": "Ann"}), known.dead("export", message="disk full")
     said = rota("dlq", "list")
@@ -189,6 +188,30 @@ def test_a_group_is_previewed_and_then_reprocessed_as_an_operation(rota, known):
     assert rota("failures", "list").code == 4
 
 
+def test_a_group_is_retried_acknowledged_or_discarded_by_the_beginning_of_its_name(rota, known):
+    ids = [known.dead() for _ in range(2)]
+    group = letter(known, ids[0]).fingerprint
+    preview = rota("failures", "retry", group[:6], "--dry-run")
+    assert preview.err == "Would reprocess 2 dead letters; the newest of them:\n"
+    assert rota("failures", "ack", group[:6]).code == 2, "a reason is needed"
+
+    assert rota("failures", "retry", group[:6], "--reason", "fixed", "--yes").code == 0
+    assert {letter(known, one).review for one in ids} == {"reprocessing"}
+    for verb, review in (("ack", "acknowledged"), ("discard", "discarded")):
+        job_id = known.dead()
+        assert rota("failures", verb, group, "--reason", "known", "--yes").code == 0
+        assert letter(known, job_id).review == review
+    assert rota("failures", "retry", "nonsense", "--yes").code == 4
+
+
+def test_an_empty_beginning_fits_every_group_so_they_are_named(rota, known):
+    letters = [letter(known, job_id) for job_id in (known.dead(), known.dead("export", message="disk full"))]
+    said = rota("failures", "show", "")
+
+    assert said.code == 4
+    assert all(repr(one.fingerprint) in said.err for one in letters)
+
+
 def test_what_is_refused_in_bulk_is_told_by_the_exit_code(rota, known):
     known.dead("gone")
     said = rota("dlq", "reprocess", "--all", "--yes")
@@ -291,7 +314,8 @@ def test_a_group_is_shown_with_an_example_and_its_stack(rota, known):
 
     parts = dict(line.split("\t") for line in said.lines)
     assert (parts["task"], parts["dead letters"], parts["example"]) == ("greet", "1", str(job_id))
-    assert f"`rota dlq reprocess --group {group}`" in said.err
+    assert f"`rota failures retry {group}`" in said.err
+    assert rota("failures", "show", group[:5]).out == said.out
     record = json.loads(rota("failures", "show", group, "--json").out)
     assert (record["stack"], record["newest"][0]["id"]) == ("Traceback: boom", str(job_id))
     unknown = rota("failures", "show", "nonsense")

@@ -109,14 +109,19 @@ class DeadLetters(Reads):
         return await self.store.failure_groups(wanted)
 
     async def failure(self, fingerprint: str) -> GroupView:
-        """One group, whatever the reviews of its members, or `GroupNotFound`."""
+        """One group, whatever the reviews of its members, or `GroupNotFound`.
+
+        The beginning of a fingerprint is enough where only one group begins so.
+        """
         every = DeadFilter(reviews=tuple(Review), limit=SHOWN)
         groups = await self.store.failure_groups(every._replace(group=fingerprint))
         if not groups:
             known = await self.store.failure_groups(every._replace(limit=1000))
-            raise GroupNotFound(fingerprint, [group.fingerprint for group in known])
+            groups = [group for group in known if fingerprint and group.fingerprint.startswith(fingerprint)]
+            if len(groups) != 1:
+                raise GroupNotFound(fingerprint, [group.fingerprint for group in known])
         attempts = await self.store.attempts(groups[0].example)
-        letters = await self.store.dead_letters(DeadFilter(group=fingerprint, limit=SHOWN))
+        letters = await self.store.dead_letters(DeadFilter(group=groups[0].fingerprint, limit=SHOWN))
         stack = attempts[-1].stack if attempts else None
         return GroupView(groups[0], await self.store.now(), letters, stack)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rota._core.dead_letter import DeadFilter
-from rota._core.review import Review
+from rota._core.review import Review, ReviewVerb
 from rota.cli import dead_records, exits
 from rota.cli.commands import Call, Group, with_admin
+from rota.cli.dead_actions import act
+from rota.cli.dead_filters import Rate
 from rota.cli.words import ago
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.admin import Admin
 
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
         "rota failures                                     the groups that wait for review",
         "rota failures list --task send_email",
         "rota failures show 3f9a1c02be77",
-        "rota dlq reprocess --group 3f9a1c02be77 --dry-run",
+        "rota failures retry 3f9a --reason 'the provider is back'",
     ),
 )
 @click.pass_context
@@ -71,7 +75,10 @@ async def list_groups(call: Call, admin: Admin, task: str | None, everything: bo
 @click.argument("group")
 @with_admin
 async def show(call: Call, admin: Admin, group: str) -> None:
-    """Show one group: how often and since when, the stack of the newest one, and its newest members."""
+    """Show one group: how often and since when, the stack of the newest one, and its newest members.
+
+    GROUP may be the beginning of its name, as long as it fits only one.
+    """
     view = await admin.failure(group)
     if call.output.as_json:
         call.output.value(dead_records.group_details(view))
@@ -100,6 +107,57 @@ async def show(call: Call, admin: Admin, group: str) -> None:
         rows = [dead_records.shown(letter, now) for letter in view.letters]
         call.output.table(dead_records.HEADERS, rows, records=(), title="The newest")
     call.output.words(
-        f"`rota dlq reprocess --group {found.fingerprint}` does their work again; "
-        "`ack` and `discard` close their reviews."
+        f"`rota failures retry {found.fingerprint}` does their work again; `ack` and `discard` close their reviews."
     )
+
+
+def _on_group(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing."),
+        click.option("--rate", type=Rate(), help="No faster than so many, such as 10/s or 100/min."),
+        click.argument("group"),
+    ):
+        command = option(command)
+    return command
+
+
+_why = click.option("--reason", required=True, help="Why; kept with each dead letter and in the audit.")
+
+
+async def _act(call: Call, admin: Admin, verb: ReviewVerb, group: str, **options: Any) -> None:
+    found = (await admin.failure(group)).group.fingerprint
+    await act(call, admin, verb, job_ids=(), everything=False, group=found, **options)
+
+
+@failures.command(
+    "retry",
+    examples=(
+        "rota failures retry 3f9a1c02be77 --reason 'mail server is back'",
+        "rota failures retry 3f9a --rate 100/min --yes",
+    ),
+)
+@_on_group
+@click.option("--reason", help="Why; kept with each dead letter and in the audit.")
+@with_admin
+async def retry(call: Call, admin: Admin, group: str, **options: Any) -> None:
+    """Do the work of a group again, each in a new job with its payload: the same as `rota dlq reprocess --group`."""
+    await _act(call, admin, ReviewVerb.REPROCESS, group, **options)
+
+
+@failures.command("ack", examples=("rota failures ack 3f9a1c02be77 --reason 'known, ticket 12'",))
+@_on_group
+@_why
+@with_admin
+async def ack(call: Call, admin: Admin, group: str, **options: Any) -> None:
+    """Acknowledge a group: somebody knows, and nothing more is done."""
+    await _act(call, admin, ReviewVerb.ACKNOWLEDGE, group, **options)
+
+
+@failures.command("discard", examples=("rota failures discard 3f9a1c02be77 --reason 'test data' --yes",))
+@_on_group
+@_why
+@with_admin
+async def discard(call: Call, admin: Admin, group: str, **options: Any) -> None:
+    """Discard a group: its work is given up."""
+    await _act(call, admin, ReviewVerb.DISCARD, group, **options)
