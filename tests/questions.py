@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from rota._core.actions import AuditFilter
 from rota._core.dead_letter import DeadFilter
 from rota._core.happening import HappeningFilter, Mark
 from rota._core.job import State
+from rota._core.job_filter import ArgumentIs
 from rota._core.review import Review, ReviewVerb
 from rota.admin import Admin
 from rota.stores.contract import JobFilter
@@ -69,6 +71,23 @@ def questions(some: dict[str, UUID]) -> dict[str, Question]:
         "--tenant --task --state, none": {"tenant": "tenant-7", "task": RARE, "states": (State.PARTIAL,)},
         "--queue --state": {"queue": "reports", "states": (State.PENDING,)},
         "--task --state dead": {"task": COMMON, "states": (State.DEAD,)},
+        "args., common": {"args": (ArgumentIs(("to",), "user-7"),)},
+        "args., none": {"args": (ArgumentIs(("user", "id"), "7"),)},
+        "task: args.": {"task": RARE, "args": (ArgumentIs(("number",), "11"),)},
+        "error:, a type": {"error": "TimeoutError"}, "error:, a class": {"error": "non_retryable"},
+        "error:, none": {"error": "SmtpError"},
+        "priority:, none": {"priority_to": 3}, "priority:, some": {"priority_from": 50, "priority_to": 50},
+        "worker:, none": {"worker": "nowhere"}, "worker:, ended": {"worker": "host-20"},
+        "worker: state:running": {"worker": "host-1", "states": (State.RUNNING,)},
+        "created>1h": {"created_from": datetime.now(UTC) - timedelta(hours=1)},
+        "created<5d": {"created_until": datetime.now(UTC) - timedelta(days=5)},
+        "created<40d": {"created_until": datetime.now(UTC) - timedelta(days=40)},
+        "created:4d..3d": {"created_from": datetime.now(UTC) - timedelta(days=4),
+                           "created_until": datetime.now(UTC) - timedelta(days=3)},
+        "finished>1h": {"finished_from": datetime.now(UTC) - timedelta(hours=1)},
+        "finished<5d": {"finished_until": datetime.now(UTC) - timedelta(days=5)},
+        "order:priority": {"task": COMMON, "by_priority": True},
+        "id:": {"ids": (some["finished"], some["dead"])},
     }.items():  # fmt: skip
         listed(name, **fields)
     for name in ("finished", "dead", "waiting"):

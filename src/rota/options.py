@@ -153,11 +153,18 @@ def tags(value: object) -> tuple[str, ...]:
 def _at(value: object) -> dict[str, Any]:
     if not isinstance(value, datetime):
         raise TypeError(f"at must be a datetime, not {value!r}; use delay for a duration.")
+    return {"run_at": moment("at", value), "delay": 0.0}
+
+
+def moment(option: str, value: datetime) -> datetime:
+    """A moment that every store can keep and give back in any time zone."""
     if value.tzinfo is None:
         raise ValueError(
-            f"at {value.isoformat()} has no time zone. Use datetime.now(UTC) or datetime(..., tzinfo=...)."
+            f"{option} {value.isoformat()} has no time zone. Use datetime.now(UTC) or datetime(..., tzinfo=...)."
         )
-    return {"run_at": value, "delay": 0.0}
+    if not 1 < value.year < 9999:
+        raise ValueError(f"{option} {value.isoformat()} is not a time that calendars have everywhere.")
+    return value
 
 
 def _parent(value: object) -> dict[str, Any]:

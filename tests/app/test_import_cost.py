@@ -70,6 +70,12 @@ def test_defining_a_task_loads_neither_pydantic_nor_a_database_driver():
     assert loaded.isdisjoint({"psycopg", "pydantic", "click", "rich"})
 
 
+def test_neither_the_app_nor_the_name_of_the_api_loads_a_web_framework():
+    loaded = modules_after("import rota.web\nrota.Rota()")
+
+    assert loaded.isdisjoint({"fastapi", "starlette", "itsdangerous", "jinja2", "pydantic"})
+
+
 def test_the_public_names_are_these():
     assert set(rota.__all__) == PUBLIC
     assert set(dir(rota)) == PUBLIC

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from build import Clock, a_running_job, by_hand, new_id, read
+from build import Clock, a_job, a_running_job, by_hand, new_id, read
 from rota._core.actions import Audit, AuditFilter, Verb
 from rota._core.dead_letter import DeadFilter
 from rota._core.operation import Operation, OperationState, Progress
@@ -163,3 +163,12 @@ async def test_a_secret_that_somebody_writes_into_a_reason_is_not_kept(store: St
 
     [row] = await store.audit_trail(AuditFilter(job_id=job.id))
     assert row.reason == "it logs in with password=*** and hangs"
+
+
+async def test_what_changed_nothing_else_is_recorded_too(store: Store, clock: Clock):
+    job = a_job()
+    await store.enqueue([job])
+    await store.note(Audit("ann", "reveal", job.id, "password=hunter2"))
+
+    [row] = await store.audit_trail(AuditFilter(job_id=job.id))
+    assert (row.actor, row.action, row.reason, row.at) == ("ann", "reveal", "password=***", clock.now)

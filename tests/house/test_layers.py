@@ -16,6 +16,9 @@ HOMES = {
     "rich": "src/rota/cli/",
     "prometheus_client": "src/rota/contrib/",
     "opentelemetry": "src/rota/contrib/",
+    "fastapi": "src/rota/web/",
+    "starlette": "src/rota/web/",
+    "itsdangerous": "src/rota/web/",
 }
 
 

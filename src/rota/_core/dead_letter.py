@@ -107,9 +107,12 @@ class FailureGroup(NamedTuple):
         return "falling" if self.last_hour < self.hour_before * 0.8 else "steady"
 
 
-def follower(dead: Job, job_id: UUID, *, by: str, payload_json: str | None = None) -> NewJob:
+def follower(
+    dead: Job, job_id: UUID, *, by: str, payload_json: str | None = None, key: str | None = None
+) -> NewJob:
     """The new job that does a dead one's work again: its payload (or the edited one), its terms, its correlation.
 
+    Its idempotency key is the dead job's, unless it is given one of its own.
     A deadline may be past, so the new job has none. Outside systems know the
     work by the same effect key as before.
     """
@@ -126,7 +129,7 @@ def follower(dead: Job, job_id: UUID, *, by: str, payload_json: str | None = Non
         tenant=dead.tenant,
         subject=dead.subject,
         external_id=dead.external_id,
-        key=dead.key,
+        key=dead.key if key is None else key,
         unique_key=dead.unique_key,
         unique_scope=Scope(dead.unique_scope) if dead.unique_scope else Scope.STARTED,
         gate=dead.gate,

@@ -125,7 +125,7 @@ class Bulk(Actions):
         return Swept(changed=1)
 
     async def _pages(self, verb: Verb, wanted: JobFilter, limit: int | None) -> AsyncIterator[Sequence[Job]]:
-        wanted = wanted._replace(states=_meant(verb, wanted), oldest_first=False)
+        wanted = wanted._replace(states=_meant(verb, wanted), oldest_first=False, by_priority=False)
         left = limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)

@@ -144,13 +144,15 @@ class DeadLetters(Reads):
         reason: str | None = None,
         edits: Mapping[str, Any] | None = None,
         version: int | None = None,
+        key: str | None = None,
     ) -> ReviewDone:
         """Do its work again in a new job, with its payload; `edits` replace arguments by name.
 
-        The dead letter keeps everything. It is resolved when the new job
-        completes, and back in review when that dies too.
+        `key` is an idempotency key of the new job's own. The dead letter keeps
+        everything. It is resolved when the new job completes, and back in
+        review when that dies too.
         """
-        return await self._review(ReviewVerb.REPROCESS, job_id, reason, edits=edits, version=version)
+        return await self._review(ReviewVerb.REPROCESS, job_id, reason, edits=edits, version=version, key=key)
 
     async def plan_review(
         self, verb: ReviewVerb, job_id: UUID, *, edits: Mapping[str, Any] | None = None
@@ -170,6 +172,7 @@ class DeadLetters(Reads):
         *,
         edits: Mapping[str, Any] | None = None,
         version: int | None = None,
+        key: str | None = None,
     ) -> ReviewDone:
         specs = await self._specs() if verb is ReviewVerb.REPROCESS else {}
         review_now: Review | None = None
@@ -177,7 +180,7 @@ class DeadLetters(Reads):
             letter = await self.dead_letter(job_id)
             if version is not None and letter.job.version != version:
                 raise JobChanged(job_id, letter.review.value)
-            done, review_now = await self._once(verb, letter, reason, specs, edits=edits)
+            done, review_now = await self._once(verb, letter, reason, specs, edits=edits, key=key)
             if done is not None:
                 return done
         raise JobChanged(job_id, review_now or "not dead any more")
@@ -191,6 +194,7 @@ class DeadLetters(Reads):
         *,
         edits: Mapping[str, Any] | None = None,
         about: str | None = None,
+        key: str | None = None,
     ) -> tuple[ReviewDone | None, Review | None]:
         """Decide and write once: what was done, or None and where the review stands instead."""
         job = letter.job
@@ -202,7 +206,7 @@ class DeadLetters(Reads):
             ), letter.review
         change = decided(job, verb, by=self.actor, notes=reason)
         if verb is ReviewVerb.REPROCESS:
-            new = self._follower(job, specs, edits)
+            new = self._follower(job, specs, edits, key)
             written = await self._follow(job, change, new, edits, about)
         else:
             audit = review_audit(self.actor, job, change, verb, about=about)
@@ -215,11 +219,17 @@ class DeadLetters(Reads):
         )
         return done, written.review
 
-    def _follower(self, job: Job, specs: Mapping[str, TaskSpec], edits: Mapping[str, Any] | None) -> NewJob:
+    def _follower(
+        self,
+        job: Job,
+        specs: Mapping[str, TaskSpec],
+        edits: Mapping[str, Any] | None,
+        key: str | None = None,
+    ) -> NewJob:
         """The job that is to do the dead one's work again; what was edited keeps the rules of its task."""
         from rota.new_ids import new_id
 
-        new = follower(job, new_id(), by=self.actor, payload_json=edited(job, specs, edits))
+        new = follower(job, new_id(), by=self.actor, payload_json=edited(job, specs, edits), key=key)
         policy = specs[job.task].rules.policy
         if edits and policy is not None:
             policy.applied(new)

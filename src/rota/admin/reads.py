@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from rota._core.filtering import parse
 from rota._core.job import Job, State
 from rota.admin.scope import within
 from rota.explaining import explained
@@ -115,8 +116,12 @@ class Reads:
                 waiting[count.task] += count.jobs
         return dict(waiting)
 
+    async def filter(self, words: str | Sequence[str], **fields: Any) -> JobFilter:
+        """Which jobs the words of the filter language mean, and `fields` besides; `FilterError` for a wrong word."""
+        return parse(words, now=await self.store.now(), **fields)
+
     async def list(self, wanted: JobFilter) -> Sequence[Job]:
-        """The jobs that match, newest first, at most `wanted.limit`."""
+        """The jobs that match, newest first unless it says otherwise, at most `wanted.limit`."""
         return await self.store.find(wanted)
 
 

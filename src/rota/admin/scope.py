@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rota._core.retention import ArchivedJob
     from rota._core.suspects import ParkedTask
     from rota._core.task_spec import TaskSpec
-    from rota.stores.contract import Attempt, JobFilter, SessionRecord, Settled, Store
+    from rota.stores.contract import Attempt, Enqueued, JobFilter, SessionRecord, Settled, Store
+    from rota.stores.tally_contract import Tally
 
 LOOKED_AT = 2000
 """So many of the newest audit rows, and of the newest dead letters, are looked at to find a tenant's own."""
@@ -62,6 +63,11 @@ class TenantScope:
 
     # Jobs
 
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        if any(job.tenant != self.tenant for job in jobs):
+            raise OutOfScope(self.tenant, "a job of somebody else")
+        return await self._store.enqueue(jobs)
+
     async def get(self, job_ids: Sequence[UUID]) -> list[Job]:
         return [job for job in await self._store.get(job_ids) if job.tenant == self.tenant]
 
@@ -72,6 +78,9 @@ class TenantScope:
         if wanted.tenant not in (None, self.tenant):
             return []
         return await self._store.find(wanted._replace(tenant=self.tenant))
+
+    async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
+        return await self._store.tally(self.tenant, cap=cap) if tenant in (None, self.tenant) else []
 
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         return await self._store.attempts(job_id) if await self.get([job_id]) else []
@@ -188,6 +197,11 @@ class TenantScope:
             own |= about & {one.about for one in await self.operations(limit=LOOKED_AT)}
         mine = [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]
         return mine[: wanted.limit]
+
+    async def note(self, audit: Audit) -> None:
+        if audit.job_id is None or not await self.get([audit.job_id]):
+            raise OutOfScope(self.tenant, "an audit row about others")
+        await self._store.note(audit)
 
     # Numbers
 

@@ -9,6 +9,7 @@ from rota._core.actions import Audit
 from rota._core.suspects import ParkedTask
 from rota._core.task_spec import TaskSpec
 from rota.admin.reads import Reads
+from rota.admin.scope import OutOfScope
 from rota.errors import TaskNotParked
 
 
@@ -36,6 +37,8 @@ class Tasks(Reads):
 
     async def release_task(self, name: str, *, reason: str | None = None) -> int:
         """Let the jobs of a parked task run again; how many go back on the list."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "releasing a task")
         parked = [row for row in await self.store.parked_tasks() if row.task == name]
         before = ", ".join(row.code_version for row in parked)
         audit = Audit(

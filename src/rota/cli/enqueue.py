@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rota._core.ids import public_id
-from rota._core.job import NewJob
 from rota.cli import arguments, exits, waiting
 from rota.cli.commands import Call, Command, call_of, whoami, with_call
 from rota.cli.locate import load_app, reference
 from rota.cli.params import Length, Moment
 from rota.cli.ticking import Tick, for_tick
 from rota.cli.words import as_json, span
-from rota.errors import KeyConflict, PayloadInvalid, UnknownTask
+from rota.errors import KeyConflict, UnknownTask
 from rota.stores.contract import Stored
 
 if TYPE_CHECKING:
-    from rota._core.job import Job
-    from rota._core.task_spec import TaskSpec
+    from rota._core.job import Job, NewJob
     from rota.app import Rota
     from rota.stores.contract import Enqueued, Store
 
@@ -180,6 +178,8 @@ def _app_here(call: Call, given: str | None) -> Rota | None:
 
 
 async def _prepared(app: Rota | None, store: Store, wish: Wish, *, ticking: bool) -> NewJob:
+    from rota.admin.submitting import from_registry
+
     if app is not None and wish.task in app.tasks:
         task = app.tasks[wish.task]
         payload = wish.payload(json.loads(task.spec().schema_json))
@@ -187,41 +187,9 @@ async def _prepared(app: Rota | None, store: Store, wish: Wish, *, ticking: bool
     published = {spec.name: spec for spec in await store.tasks()}
     if wish.task not in published:
         raise UnknownTask(wish.task, {*published, *(app.tasks if app is not None else ())})
-    return _from_registry(published[wish.task], wish, ticking=ticking)
-
-
-def _from_registry(spec: TaskSpec, wish: Wish, *, ticking: bool) -> NewJob:
-    """A job made without the user's code: what workers published says how it runs."""
-    from rota._core.payload import problem
-    from rota._core.rules import KeyRule
-    from rota.new_ids import new_id
-
-    schema = json.loads(spec.schema_json)
-    payload = wish.payload(schema)
-    arguments.check(spec.name, payload, schema)
-    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-    trouble = problem(text)
-    if trouble is not None:
-        raise PayloadInvalid(f"{spec.name} cannot be enqueued: {trouble}.")
-    job = NewJob(
-        new_id(),
-        spec.name,
-        text,
-        queue=spec.queue,
-        priority=spec.priority,
-        max_attempts=spec.retry.attempts,
-        timeout=spec.timeout,
-        category=spec.category,
-        payload_version=spec.payload_version,
-    )
-    said = wish.terms()
-    ruled = spec.rules.terms(spec.name, payload, said)
-    serial = ruled.pop("serial", None) or (KeyRule(spec.gate_path).of(payload) if spec.gate_path else None)
-    job = job._replace(**(ruled | said))
-    if serial is not None:  # as a task with `serial=` makes it, from the argument's text
-        job = job._replace(gate=f"serial:{job.tenant or ''}:{serial}")
-    policy = spec.rules.policy
-    return job if policy is None else policy.applied(job, by_schedule=ticking)
+    spec = published[wish.task]
+    payload = wish.payload(json.loads(spec.schema_json))
+    return from_registry(spec, payload, wish.terms(), by_schedule=ticking)
 
 
 def _say(call: Call, job: NewJob, answer: Enqueued, *, quiet: bool) -> None:

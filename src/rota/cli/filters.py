@@ -1,4 +1,4 @@
-"""Which jobs are meant: the same options for `list` and for every verb that works on many."""
+"""Which jobs are meant: the same words and options for `list` and for every verb that works on many."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota._core.filtering import FilterError
 from rota._core.job import State
 from rota.cli.params import JobId, state_option
 from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from rota.admin import Admin
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,7 +37,20 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def filter_from(options: dict[str, Any], **more: Any) -> JobFilter:
-    """Which jobs the filter options mean."""
+words_argument = click.argument("words", metavar="[FILTER]...", nargs=-1)
+"""Words of the filter language, as docs/filters.md has them."""
+
+
+async def filter_from(
+    admin: Admin, options: dict[str, Any], words: Sequence[str] = (), **more: Any
+) -> JobFilter:
+    """Which jobs the words and the options mean together; each one narrows."""
     states = tuple(State(state) for state in options.pop("states", ()))
-    return JobFilter(states=states, **options, **more)
+    asked = {"states": states, **options, **more}
+    given = {name: value for name, value in asked.items() if value not in (None, (), False)}
+    if not words:
+        return JobFilter(**given)
+    try:
+        return await admin.filter(words, **given)
+    except FilterError as error:
+        raise click.UsageError(f"{error}") from error

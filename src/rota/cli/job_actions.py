@@ -12,7 +12,7 @@ from rota.admin.bulk import STATES
 from rota.cli import exits
 from rota.cli.commands import Call, Command, with_admin
 from rota.cli.filters import filter_from, filter_options
-from rota.cli.params import JobId, Length
+from rota.cli.params import IdOrWord, JobId, Length
 from rota.cli.words import many
 from rota.errors import JobChanged, JobNotFound, MoveRefused
 
@@ -34,13 +34,17 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--yes", "-y", is_flag=True, help="Do not ask."),
         click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing."),
         click.option("--reason", help="Why; kept with the job and in the audit."),
-        click.argument("job_ids", metavar="[ID]...", nargs=-1, type=JobId()),
     ):
         command = option(command)
     return command
 
 
+def _ids_only(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _options(click.argument("job_ids", metavar="[ID]...", nargs=-1, type=JobId())(command))
+
+
 def _bulk_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.argument("given", metavar="[ID|FILTER]...", nargs=-1, type=IdOrWord())(command)
     command = click.option("--limit", type=click.IntRange(1), help="By filter: at most so many.")(command)
     command = click.option("--all", "everything", is_flag=True, help="Every job that the verb is for.")(
         command
@@ -49,7 +53,13 @@ def _bulk_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(
-    "retry", cls=Command, examples=("rota jobs retry ID", "rota jobs retry --task send_email --dry-run")
+    "retry",
+    cls=Command,
+    examples=(
+        "rota jobs retry ID",
+        "rota jobs retry --task send_email --dry-run",
+        "rota jobs retry task:send_email error:TimeoutError 'created>1d'",
+    ),
 )
 @_bulk_options
 @with_admin
@@ -100,7 +110,7 @@ async def release(call: Call, admin: Admin, **options: Any) -> None:
     cls=Command,
     examples=("rota jobs fail ID --reason 'hangs on a dead peer'", "rota jobs fail ID --no-retry"),
 )
-@_options
+@_ids_only
 @click.option(
     "--retry/--no-retry",
     "will_retry",
@@ -114,7 +124,7 @@ async def fail(call: Call, admin: Admin, **options: Any) -> None:
 
 
 @click.command("kill", cls=Command, examples=("rota jobs kill ID --reason 'poison message' --yes",))
-@_options
+@_ids_only
 @with_admin
 async def kill(call: Call, admin: Admin, **options: Any) -> None:
     """Move an unfinished job to the dead at once."""
@@ -144,7 +154,8 @@ async def _act(
     admin: Admin,
     verb: Verb,
     *,
-    job_ids: tuple[UUID, ...],
+    job_ids: tuple[UUID, ...] = (),
+    given: tuple[UUID | str, ...] = (),
     yes: bool,
     dry_run: bool,
     reason: str | None,
@@ -155,7 +166,9 @@ async def _act(
     will_retry: bool = True,
     **filters: Any,
 ) -> None:
-    wanted = filter_from(filters)
+    words = [one for one in given if isinstance(one, str)]
+    job_ids = job_ids or tuple(one for one in given if not isinstance(one, str))
+    wanted = (await filter_from(admin, filters, words))._replace(oldest_first=False, by_priority=False)
     filtered = wanted != type(wanted)() or everything
     if job_ids and filtered:
         raise click.UsageError("give ids or a filter, not both.")

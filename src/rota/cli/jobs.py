@@ -11,7 +11,7 @@ from rota._core.job import State
 from rota._core.redaction import HIDDEN, for_people
 from rota.cli import archive_records, debug, exits, job_actions, job_logs, records, why
 from rota.cli.commands import Call, Group, with_admin
-from rota.cli.filters import filter_from, filter_options
+from rota.cli.filters import filter_from, filter_options, words_argument
 from rota.cli.params import JobId
 from rota.cli.words import as_json, many
 from rota.errors import JobArchived
@@ -45,8 +45,16 @@ def jobs() -> None:
 
 
 @jobs.command(
-    "list", examples=("rota jobs list --state running", "rota jobs list --queue mail --limit 500 --json")
+    "list",
+    examples=(
+        "rota jobs list --state running",
+        "rota jobs list state:dead,held task:send_email 'created>1h'",
+        "rota jobs list error:TimeoutError args.user.id:7",
+        "rota jobs list task:send_email order:priority     what is most urgent",
+        "rota jobs list --queue mail --limit 500 --json",
+    ),
 )
+@words_argument
 @filter_options
 @click.option(
     "--limit", "-n", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most so many."
@@ -55,15 +63,14 @@ def jobs() -> None:
 @click.option("--oldest-first", is_flag=True, help="Begin with the oldest.")
 @reveal_option
 @with_admin
-async def list_jobs(
-    call: Call, admin: Admin, limit: int, before: UUID | None, oldest_first: bool, **options: Any
-) -> None:
+async def list_jobs(call: Call, admin: Admin, words: tuple[str, ...], limit: int, **options: Any) -> None:
     """List jobs, newest first.
 
-    Columns: id, state, task, queue, attempt/most, due, created.
+    FILTER is a word such as state:dead, queue:mail, args.user.id:7 or 'created>1h' (quoted: a shell reads > itself);
+    each one narrows, like the options. Columns: id, state, task, queue, attempt/most, due, created.
     """
     reveal = options.pop("reveal")
-    wanted = filter_from(options, limit=limit, before=before, oldest_first=oldest_first)
+    wanted = await filter_from(admin, options, words, limit=limit)
     found = [job if reveal else for_people(job) for job in await admin.list(wanted)]
     now = await admin.store.now()
     call.output.table(
@@ -75,7 +82,7 @@ async def list_jobs(
     if not found:
         call.output.words("No job matches.")
         exits.leave(exits.NOTHING)
-    if len(found) == limit and not oldest_first:
+    if len(found) == limit and not wanted.oldest_first:
         call.output.words(f"{many(len(found), 'job')} shown; the next page: --before {found[-1].id}")
 
 

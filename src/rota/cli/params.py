@@ -30,6 +30,17 @@ class JobId(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
             self.fail(str(error), param, ctx)
 
 
+class IdOrWord(JobId):
+    """A job's id, or a word of the filter language: that has a field and a sign."""
+
+    name = "id or filter"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and any(sign in value for sign in ":<>"):
+            return value
+        return super().convert(value, param, ctx)
+
+
 class Length(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
     """A length of time in seconds, written `30s`, `5m`, `1h30m` or `90`."""
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rota._core.actions import Audit, Change
 from rota._core.job import Job, NewJob, Row, State
+from rota._core.job_filter import JobFilter as JobFilter  # noqa: PLC0414 - asked of stores, so known here too
 from rota._core.outcome import Transition
 from rota._core.task_spec import TaskSpec
 from rota.stores.dead_letter_contract import Account
@@ -23,6 +24,7 @@ from rota.stores.pressure_contract import Beside
 from rota.stores.retention_contract import Retention, Tidied
 from rota.stores.schedule_contract import Schedules
 from rota.stores.suspect_contract import Suspects
+from rota.stores.tally_contract import Tallies
 
 
 class Stored(StrEnum):
@@ -140,25 +142,6 @@ class Attempt(NamedTuple):
     ended_at: datetime
 
 
-class JobFilter(NamedTuple):
-    """Which jobs to list; every field narrows. Newest first; page on with `before`."""
-
-    states: tuple[State, ...] = ()
-    queue: str | None = None
-    task: str | None = None
-    tenant: str | None = None
-    subject: str | None = None
-    external_id: str | None = None
-    key: str | None = None
-    correlation_id: str | None = None
-    parent_id: UUID | None = None
-    session_id: UUID | None = None
-    tag: str | None = None
-    before: UUID | None = None
-    oldest_first: bool = False
-    limit: int = 50
-
-
 class Count(NamedTuple):
     """How many unfinished or dead jobs share a queue, task and state."""
 
@@ -248,7 +231,10 @@ class Jobs(Protocol):
         ...
 
     async def find(self, wanted: JobFilter) -> list[Job]:
-        """The jobs that match, newest first (or oldest first), at most `limit`."""
+        """The jobs that match, newest first (or oldest first, or most urgent first), at most `limit`.
+
+        What no index answers is looked for job by job: `SearchTooWide` when that takes too long.
+        """
         ...
 
     async def attempts(self, job_id: UUID) -> list[Attempt]:
@@ -331,7 +317,7 @@ class Upkeep(Protocol):
 
 
 class Store(
-    Jobs, Sessions, Tasks, Upkeep, Schedules, Suspects, Standings, Numbers, Account, Beside, Protocol
+    Jobs, Sessions, Tasks, Upkeep, Schedules, Suspects, Standings, Numbers, Account, Beside, Tallies, Protocol
 ):
     """A whole store."""
 

@@ -48,7 +48,8 @@ class DeadLetters(Protocol):
     async def reprocess(self, change: ReviewChange, job: NewJob, audits: Sequence[Audit]) -> Reviewed:
         """Store the new job of a dead one, if the version still holds, with the review and the audits: all or nothing.
 
-        The keys of the dead job pass to the new one. `already`, with the job
+        The keys of the dead job pass to the new one, which takes its own
+        idempotency key besides where that is another. `already`, with the job
         that is there, when the dead one is being reprocessed: a second click
         makes no second job. `NotUnique` when another job has taken its unique
         key meanwhile.
@@ -95,6 +96,10 @@ class AuditTrail(Protocol):
 
     async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
         """The audit rows that match, newest first, at most `limit`."""
+        ...
+
+    async def note(self, audit: Audit) -> None:
+        """Record what somebody did that changed nothing else, such as a look at what is hidden from most."""
         ...
 
 

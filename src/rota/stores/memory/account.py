@@ -78,6 +78,10 @@ class Account:
         with self._step():
             return operations.trail(self._book, wanted)
 
+    async def note(self, audit: Audit) -> None:
+        with self._step() as now:
+            self._book.tell(audit, now)
+
     async def create_token(self, token: Token, audit: Audit) -> None:
         with self._step() as now:
             tokens.create(self._book, token, audit, now)

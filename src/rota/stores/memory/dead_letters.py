@@ -23,7 +23,7 @@ from rota._core.fingerprint import fingerprint
 from rota._core.job import Job, NewJob, State
 from rota._core.review import CLOSED, Landed, Review, ReviewChange, Reviewed, ReviewVerb
 from rota.errors import NotUnique
-from rota.stores.memory.enqueueing import enqueue, retake
+from rota.stores.memory.enqueueing import enqueue, name_follower, retake
 
 if TYPE_CHECKING:
     from rota.stores.memory.book import Book
@@ -96,6 +96,8 @@ def reprocess(
     for name, holder in book.keys.items():
         if holder.job_id == job.id:
             book.keys[name] = holder._replace(job_id=new.id)
+    if new.key != job.key:
+        name_follower(book, new, now)
     book.put(stored)
     _write(book, job, change, now)
     book.letters[job.id] = book.letters[job.id]._replace(reprocessed_as=new.id)

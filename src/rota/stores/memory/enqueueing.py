@@ -109,6 +109,14 @@ def _take_keys(book: Book, new: NewJob, now: datetime) -> None:
         book.keys[_unique(new, new.unique_key)] = Holder(new.id, scope=new.unique_scope, until=until_or_none)
 
 
+def name_follower(book: Book, new: NewJob, now: datetime) -> None:
+    """Give the job that does a dead one's work again an idempotency key of its own, unless somebody has it."""
+    if new.key is not None:
+        until = now + timedelta(seconds=new.key_window)
+        holder = Holder(new.id, payload_hash=fingerprint(new), until=until)
+        book.keys.setdefault(_idempotency(new, new.key), holder)
+
+
 def fingerprint(new: NewJob) -> str:
     """What two enqueues with one idempotency key must have in common: task and arguments."""
     canonical = json.dumps(json.loads(new.payload_json), sort_keys=True, separators=(",", ":"))

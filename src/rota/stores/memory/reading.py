@@ -5,19 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 from itertools import islice
+from uuid import UUID
 
 from rota._core.deploy import Waiting, WaitingJob
 from rota._core.explanation import Standing
 from rota._core.job import Job, State
+from rota._core.job_filter import UNFINISHED, exact, type_fits
 from rota.stores.contract import Count, JobFilter
 from rota.stores.memory.book import Book, turn
+from rota.stores.tally_contract import Tally
 
 
 def find(book: Book, wanted: JobFilter) -> list[Job]:
-    """The jobs that match, by id: ids grow with time, so that is by age."""
-    found = [job for job in book.jobs.values() if _matches(job, wanted)]
-    found.sort(key=lambda job: job.id, reverse=not wanted.oldest_first)
+    """The jobs that match, by id: ids grow with time, so that is by age. Or the most urgent first."""
+    found = [job for job in book.jobs.values() if _matches(job, wanted) and _looked_into(book, job, wanted)]
+    if wanted.by_priority:
+        last = None if wanted.before is None else book.jobs.get(wanted.before)
+        if wanted.before is not None:
+            found = [job for job in found if last is not None and _urgency(job) > _urgency(last)]
+        found.sort(key=_urgency)
+    else:
+        found.sort(key=lambda job: job.id, reverse=not wanted.oldest_first)
     return found[: wanted.limit]
+
+
+def _urgency(job: Job) -> tuple[int, UUID]:
+    return job.priority, job.id
 
 
 def counts(book: Book) -> list[Count]:
@@ -29,6 +42,16 @@ def counts(book: Book) -> list[Count]:
         Count(*group, len(jobs), min(job.run_at for job in jobs) if group[-1] is State.PENDING else None)
         for group, jobs in sorted(groups.items())
     ]
+
+
+def tally(book: Book, tenant: str | None, cap: int) -> list[Tally]:
+    """How many jobs share a state, a category and the class of their last error."""
+    ended = tuple(state for state in State if state.terminal and state is not State.DEAD)
+    kinds: Counter[tuple[State, str | None, str | None]] = Counter()
+    for states in (UNFINISHED, (State.DEAD,), ended):
+        found = (job for job in book.in_state(*states) if tenant is None or job.tenant == tenant)
+        kinds.update((job.state, job.category, job.error_class) for job in islice(found, cap))
+    return [Tally(*kind, jobs) for kind, jobs in kinds.items()]
 
 
 def standing(book: Book, job: Job, cap: int, now: datetime) -> Standing:
@@ -66,17 +89,54 @@ def _matches(job: Job, wanted: JobFilter) -> bool:
         (wanted.correlation_id, job.correlation),
         (wanted.parent_id, job.parent_id),
         (wanted.session_id, job.session_id),
+        (wanted.category, job.category),
     )
     return (
         all(asked is None or asked == found for asked, found in exact)
-        and (not wanted.states or job.state in wanted.states)
+        and (wanted.meant_states is None or job.state in wanted.meant_states)
         and (wanted.tag is None or wanted.tag in job.tags)
+        and (not wanted.ids or job.id in wanted.ids)
+        and _in_ranges(job, wanted)
         and _on_page(job, wanted)
     )
 
 
+def _in_ranges(job: Job, wanted: JobFilter) -> bool:
+    return (
+        _within(job.created_at, wanted.created_from, wanted.created_until)
+        and _within(job.finished_at, wanted.finished_from, wanted.finished_until)
+        and (wanted.priority_from is None or job.priority >= wanted.priority_from)
+        and (wanted.priority_to is None or job.priority <= wanted.priority_to)
+    )
+
+
+def _within(moment: datetime | None, begin: datetime | None, end: datetime | None) -> bool:
+    if begin is None and end is None:
+        return True
+    return moment is not None and (begin is None or moment >= begin) and (end is None or moment < end)
+
+
+def _looked_into(book: Book, job: Job, wanted: JobFilter) -> bool:
+    """What is not written in the job's own fields."""
+    if wanted.worker is not None:
+        seen = None if job.session_id is None else book.sessions.get(job.session_id)
+        if seen is None or wanted.worker not in (seen.host, f"{seen.host}:{seen.pid}"):
+            return False
+    if wanted.error is not None and not _failed_so(book, job, wanted.error):
+        return False
+    payload = exact(job.payload_json) if wanted.args else None
+    return all(argument.matches(payload) for argument in wanted.args)
+
+
+def _failed_so(book: Book, job: Job, error: str) -> bool:
+    if job.error_class is None:
+        return False
+    attempts = book.attempts.get(job.id, ())
+    return job.error_class == error or any(type_fits(attempt.error_type, error) for attempt in attempts)
+
+
 def _on_page(job: Job, wanted: JobFilter) -> bool:
-    if wanted.before is None:
+    if wanted.before is None or wanted.by_priority:
         return True
     return job.id > wanted.before if wanted.oldest_first else job.id < wanted.before
 

@@ -57,6 +57,7 @@ from rota.stores.memory.listening import Listeners
 from rota.stores.memory.retention import Retained
 from rota.stores.numbers_contract import Head
 from rota.stores.retention_contract import Retention, Tidied
+from rota.stores.tally_contract import Tally
 
 
 class MemoryStore(Account, Retained):
@@ -149,6 +150,10 @@ class MemoryStore(Account, Retained):
     async def counts(self) -> list[Count]:
         with self._step():
             return reading.counts(self._book)
+
+    async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
+        with self._step():
+            return reading.tally(self._book, tenant, cap)
 
     async def standing(self, job: Job, *, cap: int) -> Standing:
         with self._step() as now:

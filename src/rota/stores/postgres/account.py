@@ -87,6 +87,9 @@ class Account:
     async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
         return await self._ledger().letters.trail(wanted)
 
+    async def note(self, audit: Audit) -> None:
+        await self._ledger().operations.note(audit)
+
     async def create_token(self, token: Token, audit: Audit) -> None:
         await self._ledger().tokens.create(token, audit)
 

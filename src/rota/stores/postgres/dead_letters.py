@@ -108,6 +108,8 @@ class DeadLetters:
         await connection.execute(statement("inherit_keys"), values)
         if new.unique_key is not None:
             await self._keys.take_key(connection, _asker(new, new.id))
+        if new.key is not None:
+            await connection.execute(statement("name_follower"), values | {"window": new.key_window})
         await connection.execute(statement("follow_dead"), values)
 
     async def _write(

@@ -45,6 +45,12 @@ class Operations:
 
         return await self._connections.run(call)
 
+    async def note(self, audit: Audit) -> None:
+        async def call(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("audit"), audited(audit) | {"now": self._connections.now()})
+
+        await self._connections.run(call)
+
     async def advance(self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool) -> bool:
         asked = {"id": operation_id, "driver": driver, "finished": finished, **progress._asdict()}
 

@@ -16,8 +16,10 @@ from rota._core.retry import Retry
 from rota._core.rules import TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Attempt, Count, JobFilter
+from rota.stores.postgres.finding import found
 from rota.stores.postgres.rows import stored, uuids
 from rota.stores.postgres.sqlfiles import statement
+from rota.stores.tally_contract import Tally
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 COUNT_CAP = 100_000
 WHOLE_BACKLOG = 120.0
 """Seconds that a look at every unfinished job may take."""
-FILTERED = frozenset({"find", "find_oldest", "audit_trail"})
+FILTERED = frozenset({"audit_trail", "tally"})
 
 
 class Reads:
@@ -44,12 +46,7 @@ class Reads:
         return [newest[job_id] for job_id in dict.fromkeys(job_ids) if job_id in newest]
 
     async def find(self, wanted: JobFilter) -> list[Job]:
-        parameters: dict[str, Any] = wanted._asdict()
-        parameters["states"] = [state.value for state in wanted.states] or None
-        parameters["correlation_uuid"] = _uuid_or_none(wanted.correlation_id)
-        return list(
-            map(stored, await self._rows("find_oldest" if wanted.oldest_first else "find", parameters))
-        )
+        return [stored(row) for row in await found(self._connections, wanted)]
 
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         return [Attempt._make(row) for row in await self._rows("attempts", {"id": job_id})]
@@ -61,6 +58,10 @@ class Reads:
     async def counts(self) -> list[Count]:
         rows = await self._rows("counts", {"cap": COUNT_CAP})
         return [Count(row[0], row[1], State(row[2]), row[3], row[4]) for row in rows]
+
+    async def tally(self, tenant: str | None, cap: int) -> list[Tally]:
+        rows = await self._rows("tally", {"tenant": tenant, "cap": cap})
+        return [Tally(State(row[0]), *row[1:]) for row in rows]
 
     async def standing(self, job: Job, cap: int) -> Standing:
         place = {name: getattr(job, name) for name in ("id", "queue", "priority", "run_at", "gate")}
@@ -126,15 +127,8 @@ class Reads:
             if verb not in FILTERED:
                 return await (await connection.execute(statement(verb), parameters)).fetchall()
             async with connection.transaction():
-                # A plan that fits every filter fits none: these are planned for what was asked.
+                # A plan that fits every filter fits none: it is planned for what was asked.
                 await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
                 return await (await connection.execute(statement(verb), parameters, prepare=False)).fetchall()
 
         return await self._connections.run(call)
-
-
-def _uuid_or_none(text: str | None) -> UUID | None:
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        return None

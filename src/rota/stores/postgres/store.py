@@ -62,6 +62,7 @@ from rota.stores.postgres.settle import Settler
 from rota.stores.postgres.suspects import Suspects
 from rota.stores.postgres.upkeep import Upkeep
 from rota.stores.retention_contract import Retention, Tidied
+from rota.stores.tally_contract import Tally
 
 
 class Desk(NamedTuple):
@@ -183,6 +184,9 @@ class PostgresStore(Account, Retained):
 
     async def counts(self) -> list[Count]:
         return await self._desks().reads.counts()
+
+    async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
+        return await self._desks().reads.tally(tenant, cap)
 
     async def standing(self, job: Job, *, cap: int) -> Standing:
         return await self._desks().reads.standing(job, cap)

@@ -95,8 +95,11 @@ def row_of(transition: Transition) -> str:
         if transition.to is State.DEAD:
             kind = fingerprint(job.task, failure.type, failure.message, failure.stack)
             fields |= {"fingerprint": kind.value, "frame": kind.frame}
-    fields |= transition.changes or {}
-    text = json.dumps(fields)
+    changes = dict(transition.changes or {})
+    payload = changes.pop("payload_json", None)
+    text = json.dumps(fields | changes)
+    if payload is not None:
+        text = text[:-1] + f', "payload": {payload}' + "}"
     if transition.result_json is not None:
         text = text[:-1] + f', "result": {transition.result_json}' + "}"
     return text

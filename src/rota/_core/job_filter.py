@@ -1,0 +1,128 @@
+"""Which jobs are meant: what every store can be asked for, and what a job must be to match."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from rota._core.job import Json, State
+
+NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+UNFINISHED = (State.PENDING, State.BLOCKED, State.HELD, State.RUNNING)
+
+
+class ArgumentIs(NamedTuple):
+    """An argument of the job, found by the names on the way to it, has this value.
+
+    On the way, and at its end, a list stands for each of its elements: one that fits is enough.
+    """
+
+    path: tuple[str, ...]
+    value: str
+    """As people write it: what reads as a number, true, false or null means that, and the text alike."""
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The JSON values that are meant, as JSON."""
+        said = self.value
+        as_text = json.dumps(said)
+        if said in ("true", "false", "null") or NUMBER.fullmatch(said):
+            return said, as_text
+        return (as_text,)
+
+    def matches(self, payload: Any) -> bool:
+        """Whether this payload (read by `exact`) has it."""
+        found: list[Any] = [payload]
+        for name in self.path:
+            found = [one[name] for one in _each(found) if isinstance(one, dict) and name in one]
+        meant = [exact(literal) for literal in self.literals]
+        return any(_same(one, value) for one in _each(found) for value in meant)
+
+
+class JobFilter(NamedTuple):
+    """Which jobs to list; every field narrows. Newest first; page on with `before`."""
+
+    states: tuple[State, ...] = ()
+    queue: str | None = None
+    task: str | None = None
+    tenant: str | None = None
+    subject: str | None = None
+    external_id: str | None = None
+    key: str | None = None
+    correlation_id: str | None = None
+    parent_id: UUID | None = None
+    session_id: UUID | None = None
+    tag: str | None = None
+    before: UUID | None = None
+    oldest_first: bool = False
+    limit: int = 50
+    ids: tuple[UUID, ...] = ()
+    """These jobs only (empty: any)."""
+    worker: str | None = None
+    """The host of the worker that has it or had it last, or `host:pid`, of sessions that are still known."""
+    error: str | None = None
+    """How an attempt failed that it has not got over: a class (`retryable`), or a type with or without its module."""
+    category: str | None = None
+    args: tuple[ArgumentIs, ...] = ()
+    """Arguments that it must have, all of them."""
+    created_from: datetime | None = None
+    created_until: datetime | None = None
+    """Made before this moment."""
+    finished_from: datetime | None = None
+    finished_until: datetime | None = None
+    """Ended before this moment."""
+    priority_from: int | None = None
+    priority_to: int | None = None
+    """At most this priority: this urgent or more."""
+    by_priority: bool = False
+    """Most urgent first, then oldest first; unfinished jobs only, for those that have ended are no longer urgent."""
+
+    @property
+    def walks(self) -> bool:
+        """Whether no index answers it, so that jobs are looked at one by one, newest first, until a page is full."""
+        asked = (self.worker, self.error, self.category, self.priority_from, self.priority_to)
+        moments = (self.created_from, self.created_until, self.finished_from, self.finished_until)
+        return bool(self.args) or any(one is not None for one in (*asked, *moments))
+
+    @property
+    def meant_states(self) -> tuple[State, ...] | None:
+        """The states that can match; None: all of them; empty: none."""
+        if not self.by_priority:
+            return self.states or None
+        return tuple(state for state in UNFINISHED if not self.states or state in self.states)
+
+
+def type_fits(error_type: str, asked: str) -> bool:
+    """Whether an error's type is the one that was asked for, with or without its module."""
+    return error_type == asked or error_type.endswith(f".{asked}")
+
+
+def exact(text: str) -> Any:
+    """JSON with numbers as exact as they are written."""
+    return json.loads(text, parse_float=Decimal)
+
+
+def _each(values: list[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list):
+            yield from value
+        else:
+            yield value
+
+
+def _same(one: Any, other: Json | Decimal) -> bool:
+    """Equal as JSON: true is not 1."""
+    kinds = [
+        bool if isinstance(value, bool) else Decimal if _number(value) else type(value)
+        for value in (one, other)
+    ]
+    return kinds[0] is kinds[1] and bool(one == other)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, Decimal))

@@ -1,0 +1,141 @@
+"""One request of one caller: what an endpoint gets to work with, and what stands before every endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Depends
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.admin import Admin
+from rota.errors import ConfigError, RotaError
+from rota.web.auth import Caller, Door, refuse_foreign_site
+from rota.web.feed import Feed
+from rota.web.limits import Buckets, checked_body
+from rota.web.problems import Problem, Unknown
+from rota.web.roles import Role, User, permission_of
+
+if TYPE_CHECKING:
+    from rota.app import Rota
+    from rota.web.sessions import Sessions
+
+PATIENCE = 30.0
+"""Seconds that one request may take; streams begin within them."""
+
+
+class Desk:
+    """What all requests share."""
+
+    def __init__(self, rota: Rota, door: Door, sessions: Sessions, buckets: Buckets) -> None:
+        self.rota, self.door, self.sessions, self.buckets = rota, door, sessions, buckets
+        self.feed = Feed(rota)
+        self.logins = Buckets(0.2, 5)
+        """Attempts to log in, for each address: one in five seconds, five at once."""
+
+
+class Asking:
+    """One request: who asks, and the admin service as he may use it."""
+
+    def __init__(self, request: Request, desk: Desk, caller: Caller | None) -> None:
+        self.request, self.desk, self.rota = request, desk, desk.rota
+        self._caller = caller
+
+    @property
+    def user(self) -> User:
+        """Who asks. Only routes for ANYONE have none."""
+        if self._caller is None:
+            raise Unknown
+        return self._caller.user
+
+    async def by_known(self, role: Role) -> Asking:
+        """The same request with its caller, who must have this role: for routes that are for anyone only at times."""
+        return Asking(self.request, self.desk, await admitted(self.desk, self.request, role))
+
+    @property
+    def key(self) -> str:
+        """What his limits are counted by."""
+        return "anyone" if self._caller is None else self._caller.key
+
+    async def still_known(self) -> bool:
+        """Whether he who asked a while ago would be let in as the same now."""
+        try:
+            caller = await self.desk.door.caller(self.request)
+        except RotaError:
+            return False
+        return caller is not None and caller.user == self.user
+
+    @property
+    def tenant(self) -> str | None:
+        """The only tenant that exists for him; None: all do."""
+        return self.user.tenant
+
+    @cached_property
+    def admin(self) -> Admin:
+        """The admin service in his name, and for his tenant alone."""
+        return Admin(self.rota.store, actor=self.user.name, tenant=self.user.tenant)
+
+    def may(self, role: Role) -> bool:
+        return self.user.role.allows(role)
+
+    def url(self, verb: str, **path: object) -> str:
+        """The address of another route, such as `jobs.show`, under whatever prefix we are mounted."""
+        found = self.request.app.url_path_for(verb, **path)
+        return str(self.request.url.replace(path=f"{self.root}{found}", query="", fragment=""))
+
+    @property
+    def root(self) -> str:
+        """The prefix that we are mounted under."""
+        return str(self.request.scope.get("root_path", "")).rstrip("/")
+
+
+class GuardedRoute(APIRoute):
+    """A route that looks who asks before it reads a byte of what is asked. One that names no role cannot be made."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        inner, permission = super().get_route_handler(), permission_of(self.endpoint)
+        if permission is None:
+            raise ConfigError(
+                f"the route {self.path} does not say who may use it. Make it with rota.web.roles.Routes, "
+                "which asks for a verb and a role."
+            )
+        needed = permission.role
+
+        async def guarded(request: Request) -> Response:
+            desk: Desk = request.app.state.desk
+            async with asyncio.timeout(PATIENCE):
+                caller = None if needed is None else await admitted(desk, request, needed)
+                request.state.asking = Asking(request, desk, caller)
+                await checked_body(request)
+                return await inner(request)
+
+        return guarded
+
+
+async def admitted(desk: Desk, request: Request, needed: Role) -> Caller:
+    """Who asks, if he may: known, of a sufficient role, not too often, and not from somebody else's page."""
+    caller = await desk.door.caller(request)
+    if caller is None:
+        raise Unknown
+    desk.buckets.admit(caller.key)
+    refuse_foreign_site(request, caller)
+    if not caller.user.role.allows(needed):
+        raise Problem(
+            403,
+            "role-too-low",
+            f"This needs the role {needed.value}, and yours is {caller.user.role.value}.",
+            needed=needed.value,
+        )
+    return caller
+
+
+def asking(request: Request) -> Asking:
+    found: Asking = request.state.asking
+    return found
+
+
+Asked = Annotated[Asking, Depends(asking)]

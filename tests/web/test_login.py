@@ -1,0 +1,144 @@
+"""Sessions of people with a browser: opened by a token or a link, in a cookie that other sites never see."""
+
+from __future__ import annotations
+
+import pytest
+
+import rota.web
+from rota.admin import Admin
+from rota.stores.memory import MemoryStore
+from rota.web import Role, User, sessions
+from web_kit import HOST, NEAR, served
+
+ME = "/api/v1/session"
+SAME = {"sec-fetch-site": "same-origin"}
+
+
+async def logged_in(site, token: str, **options):
+    client = site.anonymous(**options)
+    answer = await client.post(ME, json={"token": token}, headers=SAME)
+    assert answer.status_code == 200, answer.text
+    return client, answer
+
+
+async def test_a_token_opens_a_session_that_is_what_the_token_is(site):
+    client, answer = await logged_in(site, await site.token("operator", "red"))
+
+    assert answer.json() == {"name": "operator of red", "role": "operator", "tenant": "red"}
+    assert (await client.get(ME)).json()["role"] == "operator"
+
+
+async def test_the_cookie_is_for_nobody_but_us(memory_site):
+    token = await memory_site.token("viewer")
+    _, plain = await logged_in(memory_site, token)
+    _, safe = await logged_in(memory_site, token, base=f"https://{HOST}")
+
+    said = plain.headers["set-cookie"]
+    assert said.startswith("rota_session=")
+    assert {"HttpOnly", "Path=/", "SameSite=strict", "Max-Age=43200"} <= set(said.split("; "))
+    assert token not in said
+    assert safe.headers["set-cookie"].startswith("__Host-rota_session=")
+    assert "Secure" in safe.headers["set-cookie"].split("; ")
+
+
+async def test_a_session_ends_with_its_token(site):
+    token = await site.token("manager")
+    client, _ = await logged_in(site, token)
+    await Admin(site.store, actor="ann").revoke_token(token)
+
+    assert (await client.get(ME)).status_code == 401
+
+
+async def test_a_session_changes_things_from_our_own_pages_only(memory_site):
+    client, _ = await logged_in(memory_site, await memory_site.token("operator"))
+    body = {"task": "mail", "args": {"to": "ann"}}
+
+    assert (await client.post("/api/v1/jobs", json=body, headers=SAME)).status_code == 201
+    assert (await client.post("/api/v1/jobs", json=body)).status_code == 403
+    foreign = {"sec-fetch-site": "cross-site"}
+    assert (await client.post("/api/v1/jobs", json=body, headers=foreign)).status_code == 403
+
+
+async def test_who_logs_out_is_out_also_with_a_copy_of_the_cookie(memory_site):
+    client, _ = await logged_in(memory_site, await memory_site.token("viewer"))
+    copy = memory_site.anonymous(cookie=f"rota_session={client.cookies['rota_session']}")
+    assert (await copy.get(ME)).status_code == 200
+
+    answer = await client.delete(ME, headers=SAME)
+
+    assert answer.status_code == 204
+    assert (await client.get(ME)).status_code == 401
+    assert (await copy.get(ME)).status_code == 401
+
+
+async def test_a_forged_or_foreign_cookie_is_nobodys(memory_site):
+    client, _ = await logged_in(memory_site, await memory_site.token("viewer"))
+    good = client.cookies["rota_session"]
+    async with served(MemoryStore()) as other:
+        elsewhere = other.anonymous(cookie=f"rota_session={good}")
+        assert (await elsewhere.get(ME)).status_code == 401
+    for wrong in (good[:-2] + "xx", "x", "", good.split(".")[0]):
+        assert (await memory_site.anonymous(cookie=f"rota_session={wrong}").get(ME)).status_code == 401
+
+
+async def test_servers_with_one_secret_know_each_others_sessions():
+    store = MemoryStore()
+    async with served(store, secret="of both") as one, served(store, secret="of both") as two:
+        client, _ = await logged_in(one, await one.token("viewer"))
+        elsewhere = two.anonymous(cookie=f"rota_session={client.cookies['rota_session']}")
+
+        assert (await elsewhere.get(ME)).status_code == 200
+
+
+async def test_a_session_ends_after_twelve_hours(memory_site, monkeypatch):
+    client, _ = await logged_in(memory_site, await memory_site.token("viewer"))
+    monkeypatch.setattr(sessions, "LASTS", -1)
+
+    assert (await client.get(ME)).status_code == 401
+
+
+async def test_a_wrong_token_opens_nothing_and_guessing_is_slow(memory_site):
+    client = memory_site.anonymous()
+    answers = [await client.post(ME, json={"token": "rota_x"}, headers=SAME) for _ in range(7)]
+
+    assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2
+    assert "set-cookie" not in answers[0].headers
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_no_other_site_logs_anybody_in_or_out(memory_site, method):
+    token = await memory_site.token("viewer")
+    body = {"token": token} if method == "POST" else None
+    client = memory_site.anonymous(sec_fetch_site="cross-site")
+
+    assert (await client.request(method, ME, json=body)).status_code == 403
+
+
+async def test_a_login_link_counts_once_on_this_machine():
+    async with served(MemoryStore(), hosts=None) as site:
+        link = rota.web.login_link(site.asgi)
+        near = site.anonymous(address=NEAR, base="http://127.0.0.1:8484")
+        again = site.anonymous(address=NEAR, base="http://127.0.0.1:8484")
+
+        answer = await near.get(link)
+        assert answer.status_code == 303
+        assert answer.headers["location"] == ME
+        assert (await near.get(ME)).json() == {"name": "local", "role": "manager", "tenant": None}
+        assert (await again.get(link)).status_code == 401
+        assert (await again.get("/login?key=guessed")).status_code == 401
+
+
+async def test_a_login_link_is_nothing_for_other_machines():
+    async with served(MemoryStore()) as site:
+        link = rota.web.login_link(site.asgi, user=User("ann", Role.VIEWER))
+
+        assert (await site.anonymous().get(link)).status_code == 401
+
+
+async def test_a_login_link_is_too_old_after_ten_minutes(monkeypatch):
+    links = sessions.Links()
+    key = links.make(User("ann"))
+    later = sessions.monotonic() + 601
+    monkeypatch.setattr(sessions, "monotonic", lambda: later)
+
+    assert links.take(key) is None

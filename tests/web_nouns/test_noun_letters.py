@@ -1,0 +1,151 @@
+"""Dead letters, failures and bulk operations over HTTP."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from rota._core.job import State
+
+LETTERS = "/api/v1/dead-letters"
+
+
+async def drives(site) -> None:
+    """Until the server drives no operation any more."""
+    await site.asgi.state.drivers.idle()
+
+
+async def test_dead_letters_are_listed_in_pages_and_shown_with_their_attempts(site, stage):
+    client = await site.client("viewer")
+    ids = [str(await stage.dead(None)) for _ in range(3)]
+
+    first = (await client.get(LETTERS, params={"limit": 2, "task": "mail"})).json()
+    rest = (await client.get(LETTERS, params={"limit": 2, "task": "mail", "cursor": first["next"]})).json()
+    shown = (await client.get(f"{LETTERS}/{ids[0]}")).json()
+
+    assert [one["job"]["id"] for one in first["items"] + rest["items"]] == ids[::-1]
+    assert rest["next"] is None
+    assert (shown["review"], shown["job"]["error_message"]) == ("pending_review", "no such address")
+    assert [attempt["message"] for attempt in shown["attempts"]] == ["no such address"]
+    assert (await client.get(LETTERS, params={"review": "discarded"})).json()["items"] == []
+
+
+async def test_a_dead_letter_is_done_again_with_edits_and_tells_where_the_new_job_is(site, stage, store):
+    client = await site.client("operator")
+    dead = await stage.dead("acme")
+
+    done = (
+        await client.post(f"{LETTERS}/{dead}/reprocess", json={"notes": "typo", "edits": {"to": "bob"}})
+    ).json()
+    again = (await client.post(f"{LETTERS}/{dead}/reprocess")).json()
+    shown = (await client.get(f"{LETTERS}/{dead}")).json()
+    [new] = await store.get([UUID(shown["new_job"]["id"])])
+
+    assert (done["before"], done["after"], done["already"]) == ("pending_review", "reprocessing", False)
+    assert new.payload == {"to": "bob"}
+    assert (await client.get(done["queue_url"])).json()["id"] == done["new_job"]
+    assert (again["new_job"], again["already"]) == (done["new_job"], True)
+    assert shown["notes"] == "typo"
+    assert [row["action"] for row in shown["audit"]] == [
+        "job_dlq_reprocess_success",
+        "job_dlq_reprocess_requested",
+    ]
+
+
+async def test_a_dead_letter_is_acknowledged_then_discarded_and_no_further(site, stage):
+    client = await site.client("operator")
+    dead = await stage.dead(None)
+
+    known = (await client.post(f"{LETTERS}/{dead}/acknowledge", json={"notes": "ticket 12"})).json()
+    stale = await client.post(f"{LETTERS}/{dead}/discard", json={"version": 1})
+    gone = (await client.post(f"{LETTERS}/{dead}/discard")).json()
+    no = await client.post(f"{LETTERS}/{dead}/acknowledge")
+
+    assert (known["after"], gone["after"]) == ("acknowledged", "discarded")
+    assert (stale.status_code, stale.json()["type"]) == (409, "urn:rota:job-changed")
+    assert (no.status_code, no.json()["type"]) == (409, "urn:rota:move-refused")
+
+
+async def test_a_job_that_is_not_dead_is_no_dead_letter(site, stage):
+    client = await site.client("operator")
+    waiting = await stage.job(None)
+
+    assert (await client.get(f"{LETTERS}/{waiting}")).status_code == 409
+
+
+async def test_a_group_of_failures_is_reprocessed_as_an_operation_that_can_be_followed(site, stage, store):
+    client = await site.client("operator")
+    letters = [await stage.dead(None) for _ in range(3)]
+
+    [group] = (await client.get("/api/v1/failures")).json()
+    place = f"/api/v1/failures/{group['fingerprint']}"
+    counted = (await client.post(f"{place}/reprocess", json={"dry_run": True})).json()
+    begun = await client.post(f"{place}/reprocess", json={"notes": "mail server is back"})
+    await drives(site)
+    operation = (await client.get(begun.json()["url"])).json()
+    shown = (await client.get(place)).json()
+
+    assert (group["letters"], group["message"], group["trend"]) == (3, "no such address", "new")
+    assert (counted["id"], counted["total"]) == (None, 3)
+    assert begun.status_code == 202
+    assert (operation["state"], operation["done"], operation["reason"]) == (
+        "finished",
+        3,
+        "mail server is back",
+    )
+    assert {letter["review"] for letter in shown["newest"]} == {"reprocessing"}
+    assert {job.state for job in await store.get(letters)} == {State.DEAD}
+    assert (await client.get("/api/v1/failures")).json() == []
+    assert (await client.get("/api/v1/failures/nothing")).json()["type"] == "urn:rota:group-not-found"
+
+
+async def test_an_operation_is_stopped_and_resumed(site, stage):
+    client = await site.client("operator")
+    for _ in range(3):
+        await stage.dead(None)
+
+    slow = {"verb": "acknowledge", "which": {"task": "mail"}, "rate": 0.01}
+    begun = (await client.post("/api/v1/operations", json=slow)).json()
+    place = f"/api/v1/operations/{begun['id']}"
+    stopped = (await client.post(f"{place}/stop", json={"reason": "too early"})).json()
+    listed = (await client.get("/api/v1/operations")).json()
+    await site.asgi.state.drivers.close()
+
+    assert (begun["total"], stopped["state"]) == (3, "stopped")
+    assert [one["id"] for one in listed] == [begun["id"]]
+    resumed = await client.post(f"{place}/resume")
+    assert (resumed.status_code, resumed.json()["state"]) == (202, "running")
+    await site.asgi.state.drivers.close()
+    assert (await client.get(place)).json()["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("wish", "status"),
+    [
+        ({"verb": "retry"}, 422),
+        ({"verb": "acknowledge", "which": {"colour": "red"}}, 422),
+        ({"verb": "acknowledge", "which": {"reviews": ["resolved"]}}, 422),
+        ({"verb": "acknowledge", "rate": 0}, 422),
+    ],
+)
+async def test_an_operation_that_makes_no_sense_is_not_begun(site, wish, status):
+    client = await site.client("operator")
+
+    assert (await client.post("/api/v1/operations", json=wish)).status_code == status
+    assert (await client.get("/api/v1/operations")).json() == []
+
+
+async def test_a_tenant_operates_on_his_own_only(site, stage, store):
+    mine, theirs = await stage.dead("acme"), await stage.dead("umbrella")
+    client = await site.client("operator", "acme")
+
+    begun = (await client.post("/api/v1/operations", json={"verb": "discard"})).json()
+    await drives(site)
+
+    assert (begun["total"], (await client.get(begun["url"])).json()["done"]) == (1, 1)
+    reviews = {job.id: job.review for job in await store.get([mine, theirs])}
+    assert reviews == {mine: "discarded", theirs: "pending_review"}
+    stranger = await site.client("manager", "umbrella")
+    assert (await stranger.get(begun["url"])).status_code == 404
+    assert (await stranger.get("/api/v1/operations")).json() == []
