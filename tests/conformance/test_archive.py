@@ -190,7 +190,8 @@ async def test_an_open_reprocess_keeps_both_the_dead_letter_and_the_job_that_doe
     store: Store, clock: Clock, end: str
 ):
     """Else its review would find no job, and open again though the work was done."""
-    letter = await a_letter(store)
+    letter, known = await a_letter(store), await a_letter(store)
+    await reviewed(store, known.job, ReviewVerb.ACKNOWLEDGE)  # so that there is something to go
     _, new = await reprocessed(store, letter.job)
     [job] = await claim(store)
     await store.settle([completed(job) if end == "completed" else failed(job, ErrorClass.NON_RETRYABLE)])
@@ -198,7 +199,7 @@ async def test_an_open_reprocess_keeps_both_the_dead_letter_and_the_job_that_doe
         await reviewed(store, await read(store, new), ReviewVerb.DISCARD)
     clock.advance(100 * DAY)
     await store.tidy(DEFAULT)
-    assert await states(store, letter.job, new) == ["dead", end]
+    assert await states(store, letter.job, new, known.job) == ["dead", end, "archived"]
 
     await store.settle_reviews()
     wanted = Review.RESOLVED if end == "completed" else Review.PENDING

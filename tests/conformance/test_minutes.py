@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -171,14 +171,19 @@ async def test_the_newest_word_on_a_queue_counts_and_others_stay(store: Store, c
 async def test_a_long_stretch_is_the_same_before_and_after_its_hours_are_added_up(store: Store, clock: Clock):
     """Three and a half hours of work, asked for from the middle of an hour, from its start, and from long before."""
     session = new_id()
+    worked: list[tuple[datetime, int]] = []
     for number in range(42):
         at = clock.now
+        worked.append((at, 1 + number))
         told = sent(1 + number, wait_sum=1.0, run_sum=2.0, waits={number: 1, 3: 2}, runs={5: 1 + number})
         tenants, lanes = [TenantTotal("acme", number, 1, 2.0)], [LaneTotal("fast", 10, number)]
         await store.note_minutes(session, [minute(told, at=at, tenants=tenants, lanes=lanes)])
         clock.advance(300)
     stretches = (1800.0, 3600.0, 2 * HOUR + 600, 3 * HOUR, 4 * HOUR, 50 * HOUR)
     before = [await store.figures(since) for since in stretches]
+    assert [sum(total.jobs for total in figures.totals) for figures in before] == [
+        sum(jobs for at, jobs in worked if at >= clock.now - timedelta(seconds=since)) for since in stretches
+    ]
 
     await asyncio.gather(store.roll(), store.roll())
 
