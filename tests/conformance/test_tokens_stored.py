@@ -50,7 +50,8 @@ async def test_a_revoked_token_stays_known_and_is_revoked_once(store: Store, clo
         *(store.revoke_token(token.id, who, told(token, "token_revoked")) for who in ("ann", "bob"))
     )
 
-    assert len(done := [answer for answer in answers if answer is not None]) == 1
+    done = [answer for answer in answers if answer is not None]
+    assert len(done) == 1
     revoked = done[0]
     assert (revoked.revoked_at, revoked.state(clock.now)) == (clock.now, "revoked")
     assert await store.tokens() == [revoked]
