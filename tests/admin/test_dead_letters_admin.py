@@ -182,8 +182,9 @@ async def test_groups_are_shown_with_their_members_and_a_stack(admin: Admin, sho
     assert (group.letters, group.task) == (2, "mail")
     assert [letter.job.id for letter in view.letters] == [other, dead]
     assert view.stack == "Traceback: boom"
+    assert (await admin.failure(group.fingerprint[:5])).group == group
     with pytest.raises(GroupNotFound, match=f"did you mean '{group.fingerprint}'"):
-        await admin.failure(group.fingerprint[:-1])
+        await admin.failure(f"{group.fingerprint[:-1]}-")
 
 
 async def test_one_who_is_always_late_hears_it(admin: Admin, store, dead, monkeypatch):
