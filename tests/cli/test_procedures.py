@@ -85,6 +85,6 @@ def test_a_red_night_is_explained_from_the_picture_to_the_remedy(rota, jobs):
     assert alert["what"] == "task old_import: 1 job waits, and no living worker knows it"
     [group] = [line.split("\t") for line in rota("failures").lines]
     assert (group[1], group[3], group[4]) == ("3", "charge", "ValueError: payments.example refused")
-    assert f"rota dlq reprocess --group {group[0]}" in rota("failures", "show", group[0]).err
+    assert f"rota failures retry {group[0]}" in rota("failures", "show", group[0]).err
     why = json.loads(rota("jobs", "why", lonely, "--json").out)
     assert why["cause"] == "task_unknown"

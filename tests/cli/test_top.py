@@ -123,7 +123,7 @@ def test_a_chosen_line_says_why_and_what_to_type(screen, busy):
     child.expect_exact("QUEUES")
     child.send("\x1b[B" * 30 + "\r")
     child.expect_exact("1 dead letter of charge")
-    child.expect_exact("rota dlq reprocess --group")
+    child.expect_exact("rota failures retry")
 
 
 def test_a_filter_and_a_larger_window_are_drawn_at_once(screen):

@@ -104,7 +104,7 @@ async def _failure(admin: Admin, group: FailureGroup) -> str:
         "",
         f"  rota failures show {found.fingerprint}",
         f"  rota dlq show {found.example}",
-        f"  rota dlq reprocess --group {found.fingerprint} --dry-run",
+        f"  rota failures retry {found.fingerprint} --dry-run",
         f"  rota dlq ack --group {found.fingerprint} --dry-run",
     ]
     if view.stack:
