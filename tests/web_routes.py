@@ -9,12 +9,15 @@ from uuid import UUID, uuid4
 from build import a_job, a_session, claim, failed
 from rota._core.dead_letter import DeadFilter
 from rota._core.failure import ErrorClass
+from rota._core.numbers import Minute, TenantTotal
 from rota._core.review import ReviewVerb
 from rota._core.schedule import ScheduleSpec
 from rota._core.suspects import Crash
 from rota._core.task_spec import TaskSpec
 from rota.admin import Admin
 from rota.stores.contract import SessionStart, Store
+
+CANARY = "canary-of-red"
 
 
 class Stage:
@@ -42,6 +45,31 @@ class Stage:
         now = await self.store.now()
         await self.store.settle([failed(job, ErrorClass.NON_RETRYABLE, "no such address", now=now)])
         return job_id
+
+    async def litter(self, tenant: str) -> list[UUID]:
+        """One of everything that lists show, with a canary in every text: jobs that wait, run and died, a review, an
+        operation, a worker, and what somebody did to them."""
+        marked: dict[str, Any] = {
+            "tenant": tenant, "subject": CANARY, "external_id": CANARY, "tags": (CANARY,), "category": CANARY,
+            "queue": CANARY, "correlation_id": CANARY,
+        }  # fmt: skip
+        waits, runs, dies = (a_job("mail", {"to": CANARY}, **marked) for _ in range(3))
+        session = SessionStart(uuid4(), CANARY, 7, {"general": 5}, ("mail",), tenant=tenant)
+        await self.store.open_session(session, lease=1e6)
+        await self.store.enqueue([runs, dies])
+        jobs = {job.id: job for job in await claim(self.store, session.id)}
+        now = await self.store.now()
+        await self.store.settle([failed(jobs[dies.id], ErrorClass.NON_RETRYABLE, CANARY, now=now)])
+        done = Minute(now.replace(second=0, microsecond=0), tenants=[TenantTotal(tenant, 2, 1)])
+        await self.store.note_minutes(session.id, [done])
+        await self.store.enqueue([waits])
+        somebody = Admin(self.store, actor=CANARY)
+        await somebody.hold(waits.id, reason=CANARY)
+        await somebody.release(waits.id, reason=CANARY)
+        await somebody.begin_operation(
+            ReviewVerb.DISCARD, DeadFilter(tenant=tenant, group=CANARY), reason=CANARY
+        )
+        return [waits.id, runs.id, dies.id]
 
 
 Made = Callable[[Stage, str | None], Awaitable[dict[str, str]]]

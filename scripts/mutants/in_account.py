@@ -70,8 +70,8 @@ MUTANTS = (
     Mutant(
         name="a tenant reads the whole audit",
         file="admin/scope.py",
-        old="mine = [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]",
-        new="mine = rows",
+        old="return [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]",
+        new="return list(rows)",
         where=SCOPE,
         by="test_the_audit_tells_of_ones_own_jobs[memory]",
     ),

@@ -11,8 +11,8 @@ MUTANTS = (
     Mutant(
         name="an expired or revoked token still counts",
         file="_core/token.py",
-        old='return right and token is not None and token.state(now) == "active"',
-        new="return right and token is not None",
+        old='return is_text_of(text, token) and token is not None and token.state(now) == "active"',
+        new="return is_text_of(text, token) and token is not None",
         where="core/test_token.py",
         by="test_only_the_right_text_of_a_token_that_counts_is_accepted",
     ),

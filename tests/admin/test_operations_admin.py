@@ -13,7 +13,7 @@ from rota._core.dead_letter import DeadFilter
 from rota._core.operation import OperationState, Progress
 from rota._core.review import Review, ReviewVerb
 from rota._core.task_spec import TaskSpec
-from rota.admin import Admin
+from rota.admin import Admin, operations
 from rota.admin.operations import Pace, words
 from rota.errors import OperationNotFound, OperationOver
 from rota.stores.contract import JobFilter
@@ -127,6 +127,56 @@ async def test_an_operation_that_is_stopped_stops_before_the_next_one_and_is_res
     assert [row.action for row in rows].count("job_dlq_acknowledged") == 5
     with pytest.raises(OperationOver, match=r"is finished already\. Begin a new one"):
         await admin.resume_operation(begun.id)
+
+
+async def test_one_that_waits_for_its_pace_hears_that_it_was_stopped_and_acts_no_more(
+    admin: Admin, store, letters, monkeypatch
+):
+    monkeypatch.setattr(operations, "LOOK_EVERY", 0.02)
+    begun = await admin.begin_operation(ReviewVerb.ACKNOWLEDGE, DeadFilter(), rate=0.01)
+    moved = asyncio.Event()
+    driving = asyncio.create_task(admin.drive(begun, on_progress=lambda _: moved.set()))
+    await moved.wait()
+    await Admin(store, actor="bob").stop_operation(begun.id)
+    async with asyncio.timeout(5):
+        rested = await driving
+
+    assert (rested.state, rested.progress.done) == (OperationState.STOPPED, 1)
+    assert list((await reviews(store)).values()).count(Review.ACKNOWLEDGED) == 1
+
+
+async def test_one_that_is_stopped_before_its_turn_does_nothing(admin: Admin, store, letters):
+    turns = asyncio.Semaphore(1)
+    begun = await admin.begin_operation(ReviewVerb.ACKNOWLEDGE, DeadFilter())
+    async with turns:
+        driving = asyncio.create_task(admin.drive(begun, turns=turns))
+        await admin.stop_operation(begun.id)
+    rested = await driving
+
+    assert (rested.state, rested.progress) == (OperationState.STOPPED, Progress())
+    assert set((await reviews(store)).values()) == {Review.PENDING}
+
+
+async def test_operations_in_turn_take_no_more_of_the_store_than_one(
+    admin: Admin, store, letters, monkeypatch
+):
+    monkeypatch.setattr(operations, "IN_TURN", 2)
+    turns, now, most = asyncio.Semaphore(1), 0, 0
+    real = store.change_review
+
+    async def counted(*change):
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return await real(*change)
+
+    monkeypatch.setattr(store, "change_review", counted)
+    begun = [await admin.begin_operation(ReviewVerb.ACKNOWLEDGE, DeadFilter()) for _ in range(3)]
+    done = await asyncio.gather(*(admin.drive(one, turns=turns) for one in begun))
+
+    assert {one.state for one in done} == {OperationState.FINISHED}
+    assert (sum(one.progress.done for one in done), most) == (5, 2)
 
 
 async def test_a_driver_whose_operation_was_taken_over_stops(admin: Admin, letters):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota._core.actions import AuditFilter
+from rota._core.actions import Audit, AuditFilter
 from rota._core.dead_letter import DeadFilter
 from rota._core.review import ReviewVerb
-from rota.admin import Admin
+from rota.admin import Admin, scope
 from rota.admin.scope import OutOfScope, TenantScope
 from rota.errors import JobNotFound, OperationNotFound
 from rota.stores.contract import JobFilter, Store
@@ -30,6 +30,8 @@ async def test_lists_hold_ones_own_jobs_only(shop, red, blue):
     assert [job.id for job in await red.list(JobFilter())] == [mine]
     assert [job.id for job in await blue.list(JobFilter())] == [theirs]
     assert await red.list(JobFilter(tenant="blue")) == []
+    assert await red.store.count_found(JobFilter(), cap=10) == 1
+    assert await red.store.count_found(JobFilter(tenant="blue"), cap=10) == 0
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,34 @@ async def test_the_audit_tells_of_ones_own_jobs(shop, red, blue, admin):
     assert await red.trail(AuditFilter(job_id=theirs)) == []
 
 
+async def test_the_audit_of_one_tenant_does_not_end_where_others_were_busy(shop, red, admin, monkeypatch):
+    monkeypatch.setattr(scope, "ROUND", 2)
+    mine = [await shop.add(tenant="red") for _ in range(2)]
+    theirs = await shop.add(tenant="blue")
+    for job_id in (mine[0], *[theirs] * 7, mine[1], theirs):
+        await admin.store.note(Audit("ann", "reveal", job_id))
+
+    assert [row.job_id for row in await red.trail(AuditFilter())] == mine[::-1]
+    assert [row.job_id for row in await red.trail(AuditFilter(limit=1))] == [mine[1]]
+    monkeypatch.setattr(scope, "ROUNDS", 2)
+    seen, before, pages = [], None, 0
+    while pages == 0 or before is not None:
+        rows, before = await red.trail_page(AuditFilter(before=before))
+        seen, pages = [*seen, *(row.job_id for row in rows)], pages + 1
+    assert (seen, pages) == (mine[::-1], 3)
+
+
+async def test_operations_of_one_tenant_are_found_below_any_number_of_others(shop, red, admin, monkeypatch):
+    monkeypatch.setattr(scope, "LOOKED_AT", 1)
+    await shop.dead(tenant="red")
+    mine = await red.begin_operation(ReviewVerb.DISCARD, DeadFilter())
+    for _ in range(3):
+        await admin.begin_operation(ReviewVerb.DISCARD, DeadFilter(tenant="blue"))
+
+    assert [one.id for one in await red.operations(limit=1)] == [mine.id]
+    assert {row.about for row in await red.trail(AuditFilter())} == {mine.about}
+
+
 @pytest.mark.parametrize("verb", ["overview", "figures", "stats", "unserved", "schedules"])
 async def test_what_is_about_everybody_is_refused_with_what_to_do(red, verb):
     with pytest.raises(OutOfScope, match=r"asked for tenant 'red' alone\. Ask without a tenant"):
@@ -99,13 +129,13 @@ def test_no_verb_of_a_store_is_let_through_by_accident():
         "now", "enqueue", "note", "get", "archived", "find", "attempts", "logs", "change", "standing", "tasks",
         "parked_tasks", "sessions", "queues", "dead_letter", "dead_letters", "count_dead_letters", "failure_groups",
         "change_review", "reprocess", "begin_operation", "operations", "advance_operation", "steer_operation",
-        "audit", "audit_trail", "figures", "tally",
+        "audit", "audit_trail", "figures", "tally", "count_found",
     }  # fmt: skip
     verbs = {name for name in dir(Store) if not name.startswith("_") and callable(getattr(Store, name))}
 
     assert {name for name in vars(TenantScope) if not name.startswith("_")} == open_to_tenants
     assert open_to_tenants < verbs
-    scope = TenantScope(type("Named", (), {"name": "memory"})(), "red")
+    named = TenantScope(type("Named", (), {"name": "memory"})(), "red")
     for verb in verbs - open_to_tenants:
         with pytest.raises(OutOfScope):
-            getattr(scope, verb)
+            getattr(named, verb)

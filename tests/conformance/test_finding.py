@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -68,9 +68,13 @@ async def test_the_jobs_of_a_task_are_listed_most_urgent_first_page_by_page(stor
     asked = {"task": "email", "by_priority": True}
     assert await found(store, **asked) == urgent
     assert await found(store, **asked, limit=2) == urgent[:2]
-    assert await found(store, **asked, limit=2, before=urgent[1]) == urgent[2:4]
-    assert await found(store, **asked, before=urgent[3]) == urgent[4:]
-    assert await found(store, **asked, before=new_id()) == []
+    assert await found(store, **asked, limit=2, before=urgent[1], before_priority=5) == urgent[2:4]
+    assert await found(store, **asked, before=urgent[3], before_priority=100) == urgent[4:]
+    # The place of a job that is gone, or whose priority was changed meanwhile, is where it was.
+    assert await found(store, **asked, before=UUID(int=7), before_priority=100) == urgent[2:]
+    assert await found(store, **asked, before=new_id(), before_priority=5) == urgent[2:]
+    assert await found(store, **asked, before=urgent[0], before_priority=100) == urgent[3:]
+    assert await found(store, **asked, before=urgent[0]) == []  # half a place is none
     assert await found(store, **asked, states=(State.RUNNING,)) == []
     assert await found(store, **asked, states=(State.COMPLETED,)) == []
 
@@ -202,6 +206,23 @@ async def test_jobs_are_tallied_by_state_category_and_error_for_a_tenant_or_for_
     assert set(await store.tally("acme", cap=100)) == mine
     assert set(await store.tally(cap=100)) == mine | {Tally(State.PENDING, "sync", None, 1)}
     assert await store.tally("nobody", cap=100) == []
+
+
+async def test_what_would_be_listed_is_counted_up_to_a_cap(store: Store):
+    done = await a_running_job(store, queue="mail")
+    await store.settle([completed(done)])
+    jobs = [a_job(payload={"n": number % 2}, queue="mail", priority=number) for number in range(5)]
+    await store.enqueue([*jobs, a_job()])
+    mail = JobFilter(queue="mail", limit=1)
+
+    assert await store.count_found(mail, cap=100) == 6
+    assert await store.count_found(mail, cap=4) == 4
+    assert await store.count_found(mail._replace(args=(has("n", "1"),)), cap=100) == 2
+    assert await store.count_found(mail._replace(before=jobs[2].id), cap=100) == 3
+    assert await store.count_found(mail._replace(before=jobs[2].id, oldest_first=True), cap=100) == 2
+    assert await store.count_found(mail._replace(by_priority=True), cap=100) == 5
+    assert await store.count_found(mail._replace(by_priority=True, states=(State.DEAD,)), cap=100) == 0
+    assert await store.count_found(mail._replace(worker="nowhere"), cap=100) == 0
 
 
 async def test_what_is_asked_narrows_together_and_in_pages(store: Store):

@@ -145,9 +145,22 @@ async def test_the_audit_is_found_by_correlation_and_by_what_it_is_about(store: 
     await store.change(decided, change)  # type: ignore[arg-type]
 
     [row] = await store.audit_trail(AuditFilter(correlation_id="c-1"))
-    assert row == change._replace(at=clock.now)
+    assert row == change._replace(at=clock.now, place=row.place)
     rows = await store.audit_trail(AuditFilter(about=operation.about))
     assert [row.action for row in rows] == ["kill", "operation_begun"]
+
+
+async def test_the_audit_goes_on_before_a_place_also_within_one_moment(store: Store):
+    job = a_job()
+    await store.enqueue([job])
+    for number in range(5):
+        await store.note(Audit("ann", f"look {number}", job.id))
+
+    first = await store.audit_trail(AuditFilter(job_id=job.id, limit=2))
+    rest = await store.audit_trail(AuditFilter(job_id=job.id, before=first[-1].place))
+    assert [row.action for row in (*first, *rest)] == [f"look {number}" for number in (4, 3, 2, 1, 0)]
+    assert await store.audit_trail(AuditFilter(job_id=job.id, before=rest[-1].place)) == []
+    assert await store.audit_trail(AuditFilter(job_id=job.id, before=0)) == []
 
 
 async def test_an_action_that_many_take_at_once_is_in_the_audit_once(store: Store):

@@ -9,7 +9,7 @@ import pytest
 
 from build import a_job, a_session, claim, completed, new_id
 from rota._core.happening import Happening, Kind
-from rota.admin import Admin
+from rota.admin import Admin, picture
 from rota.web import feed
 from rota.web.api import events
 from web_kit import streamed
@@ -83,6 +83,26 @@ async def test_a_tenant_hears_of_its_own_jobs_only(site, clock):
         await stored(site, tenant="red", queue="other")
 
         assert await told(stream) == {"jobs": {"enqueued": 1}}
+
+
+async def test_who_could_not_be_told_all_hears_that_he_missed_something(site, clock, monkeypatch):
+    monkeypatch.setattr(picture, "NEWS_AT_ONCE", 2)
+    mine = await stored(site, tenant="red", queue="quiet")
+    clock.advance(60)
+    async with await reader(site, f"job:{mine.id}", tenant="red") as stream:
+        await stream.next()
+        clock.advance(10)
+        for _ in range(5):
+            await stored(site, tenant="blue")
+
+        while (piece := await stream.next()) == b": still here\n\n":
+            pass
+        assert piece == b"event: resync\ndata: {}\n\n"
+        for _ in range(5):
+            clock.advance(1)
+            await stored(site, tenant="blue")
+            await asyncio.sleep(0.05)
+        assert stream._pieces.empty()  # everything is fetched then: not with every look
 
 
 async def test_a_stream_ends_when_its_token_is_revoked(site, clock):

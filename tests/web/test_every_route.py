@@ -12,13 +12,14 @@ import pytest
 from starlette.routing import Route as Served
 
 from rota._core.actions import AuditFilter
+from rota._core.task_spec import TaskSpec
 from rota.errors import ConfigError
 from rota.stores.memory import MemoryStore
 from rota.web.api import table
 from rota.web.asking import GuardedRoute
 from rota.web.roles import Role, permission_of
 from web_kit import Site, served, streamed
-from web_routes import EXAMPLES, Stage
+from web_routes import CANARY, EXAMPLES, Stage
 
 GUARDED = [route for route in table() if route.permission.role is not None]
 OPEN = {"system.health", "system.metrics", "session.open", "session.end", "session.link"}
@@ -127,6 +128,56 @@ async def test_what_belongs_to_another_tenant_is_not_there(route, store):
     assert "red" not in answer.text
     done = [row for row in after if row not in before and row.actor not in ("stage", "tests")]
     assert done == []
+
+
+LISTS = {
+    "jobs.list", "dead_letters.list", "failures.list", "operations.list", "audit.list", "workers.list",
+    "doc20_dlq.list", "doc20_queue.list", "statistics.tenants",
+}  # fmt: skip
+"""Those in whose answers a tenant finds his own things."""
+
+
+@pytest.mark.req("W36")
+@pytest.mark.parametrize(
+    "route",
+    [
+        route
+        for route in GUARDED
+        if (example := EXAMPLES.get(route.permission.verb))
+        and example.path is None
+        and example.scoped
+        and not example.stream  # test_events_stream.py has the tenants of streams
+    ],
+    ids=lambda route: route.permission.verb,
+)
+async def test_what_belongs_to_another_tenant_is_in_no_list_and_is_changed_by_no_sweep(route, store):
+    async with served(store) as site:
+        calls = Calls(site, route)
+        await store.publish([TaskSpec("mail", queue="post")])
+        blue, red = await site.client("manager", "blue"), await site.client("manager", CANARY)
+        empty = await calls.by(blue) if route.method == "GET" else None
+        jobs = await calls.stage.litter(CANARY)
+        before = await store.get(jobs), await store.operations()
+        answer = await calls.by(blue)
+        if site.asgi.state._state.get("drivers") is not None:
+            await site.asgi.state.drivers.idle()
+        after = await store.get(jobs), await store.operations()
+        own = await calls.by(red) if route.permission.verb in LISTS else None
+
+    assert answer.is_success, answer.text
+    assert CANARY not in answer.text
+    assert empty is None or answer.json() == empty.json()
+    assert after[0] == before[0]
+    assert set(before[1]) <= set(after[1])
+    assert own is None or CANARY in own.text
+
+
+def test_the_lists_of_that_test_are_there():
+    assert {verb for verb in EXAMPLES if verb.endswith(".list")} - LISTS == {
+        "queues.list",  # about all tenants
+        "schedules.list",
+        "tasks.list",  # about code
+    }
 
 
 def test_the_documentation_shows_every_route_with_its_role():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from uuid import UUID
 
 import pytest
@@ -11,6 +13,7 @@ from rota._core.failure import ErrorClass
 from rota._core.ids import public_id
 from rota._core.job_log import LogTail, kept_line
 from rota.stores.retention_contract import Retention
+from rota.web.api import job_sweeps
 
 JOBS = "/api/v1/jobs"
 
@@ -290,3 +293,80 @@ async def test_a_waiting_job_is_edited_and_an_argument_that_does_not_fit_is_not(
     assert (done["payload"], done["priority"]) == ({"to": "ann", "copies": 3}, 5)
     assert done["run_at"] == "2029-12-31T23:00:00Z"
     assert (wrong.status_code, naive.status_code) == (422, 422)
+
+
+async def test_the_most_urgent_are_read_page_by_page_also_when_the_last_of_a_page_is_gone(site):
+    client = await site.client("manager", "red")
+    ids = [str(await stored(site, priority=priority, tenant="red")) for priority in (7, 1, 5, 3)]
+    theirs = await stored(site, priority=4, tenant="blue")
+    params = {"filter": "order:priority", "limit": 2}
+    first = (await client.get(JOBS, params=params)).json()
+    for verb in ("cancel", "delete"):
+        assert (await client.post(f"{JOBS}/{ids[3]}/{verb}")).status_code == 200
+    rest = (await client.get(JOBS, params=params | {"cursor": first["next"]})).json()
+
+    assert [job["id"] for job in first["items"]] == [ids[1], ids[3]]
+    assert [job["id"] for job in rest["items"]] == [ids[2], ids[0]]
+    assert rest["next"] is None
+    # A cursor made by hand tells nothing of a job of somebody else: it is a place, and nobody is looked up.
+    stamp, _ = json.loads(urlsafe_b64decode(first["next"] + "=="))
+    answers = []
+    for job_id in (theirs, new_id()):
+        cursor = urlsafe_b64encode(json.dumps([stamp, f"6 {job_id}"]).encode()).decode()
+        answers.append((await client.get(JOBS, params=params | {"cursor": cursor})).json()["items"])
+    assert [[job["id"] for job in items] for items in answers] == [[ids[0]], [ids[0]]]
+    for position in (str(theirs), f"x {theirs}", f"6 {theirs} 1", "6", f"99999999999 {theirs}"):
+        cursor = urlsafe_b64encode(json.dumps([stamp, position]).encode()).decode()
+        bad = await client.get(JOBS, params=params | {"cursor": cursor})
+        assert (bad.status_code, bad.json()["type"]) == (422, "urn:rota:bad-cursor"), position
+
+
+async def test_many_jobs_are_all_met_though_the_newest_are_refused_again_and_again(site):
+    client = await site.client("operator")
+    old = await died(site)
+    closed = [await died(site) for _ in range(3)]
+    for job_id in closed:
+        await client.post(f"/api/v1/dead-letters/{job_id}/discard")
+    body = {"verb": "retry", "filter": "state:dead", "dry_run": False, "limit": 2}
+    calls, before = [], None
+    while not calls or before is not None:
+        done = (await client.post(f"{JOBS}/actions", json=body | {"before": before})).json()
+        calls.append((done["done"], done["refused"], done["more"]))
+        before = done["next"]
+
+    assert calls == [(0, 2, True), (1, 1, False)]
+    assert (await client.get(f"{JOBS}/{old}")).json()["state"] == "pending"
+
+
+async def test_a_call_that_takes_long_answers_what_was_done_and_where_to_go_on(site, monkeypatch):
+    monkeypatch.setattr(job_sweeps, "SECONDS", 0.0)
+    client = await site.client("operator")
+    ids = [await stored(site) for _ in range(15)]
+    body = {"verb": "hold", "filter": "task:mail", "dry_run": False}
+    first = (await client.post(f"{JOBS}/actions", json=body)).json()
+    rest = (await client.post(f"{JOBS}/actions", json=body | {"before": first["next"]})).json()
+
+    assert (first["done"], first["more"], first["next"]) == (10, True, str(ids[5]))
+    assert (rest["done"], rest["more"], rest["next"]) == (5, False, None)
+
+
+async def test_a_list_leaves_out_what_is_large_and_the_job_itself_has_it(site):
+    client = await site.client("viewer")
+    large = str(await died(site, payload={"to": "x " * 2_500}))
+    small = str(await stored(site))
+    session = await a_session(site.store)
+    [job] = await claim(site.store, session)
+    worker = (await client.get(f"/api/v1/workers/{session}")).json()
+
+    listed = {job["id"]: job for job in (await client.get(JOBS)).json()["items"]}
+    [letter] = (await client.get("/api/v1/dead-letters")).json()["items"]
+    for seen in (listed[large], letter["job"]):
+        assert (seen["payload"], seen["payload_bytes"]) == (None, len('{"to": ""}') + 5_000)
+    assert (listed[small]["payload"], listed[small]["payload_bytes"]) == ({"to": "ann"}, None)
+    assert [held["payload"] for held in worker["running"]] == [{"to": "ann"}]
+    whole = (await client.get(f"{JOBS}/{large}")).json()
+    assert (whole["payload"], whole["payload_bytes"]) == ({"to": "x " * 2_500}, None)
+    await site.store.settle([completed(job, "y " * 2_500)])
+    [done] = (await client.get(JOBS, params={"filter": "state:completed"})).json()["items"]
+    assert (done["result"], done["result_bytes"]) == (None, 5_002)
+    assert (await client.get(f"{JOBS}/{small}")).json()["result"] == "y " * 2_500

@@ -105,6 +105,26 @@ async def test_a_wrong_token_opens_nothing_and_guessing_is_slow(memory_site):
     assert "set-cookie" not in answers[0].headers
 
 
+async def test_one_who_guesses_keeps_nobody_out_at_his_address(memory_site):
+    token = await memory_site.token("viewer")
+    guessing = memory_site.anonymous()
+    for _ in range(6):
+        last = await guessing.post(ME, json={"token": "rota_x"}, headers=SAME)
+    assert last.status_code == 429
+
+    _, answer = await logged_in(memory_site, token)
+    assert answer.json()["role"] == "viewer"
+
+
+async def test_a_login_link_counts_whoever_guessed_before():
+    async with served(MemoryStore(), hosts=None) as site:
+        near = site.anonymous(address=NEAR, base="http://127.0.0.1:8484")
+        guesses = [(await near.get("/login?key=guessed")).status_code for _ in range(6)]
+
+        assert guesses == [401] * 5 + [429]
+        assert (await near.get(rota.web.login_link(site.asgi))).status_code == 303
+
+
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 async def test_no_other_site_logs_anybody_in_or_out(memory_site, method):
     token = await memory_site.token("viewer")

@@ -97,6 +97,21 @@ async def test_a_store_that_is_away_is_503_and_its_address_is_for_the_log(error,
     assert answer.json()["request_id"] in caplog.text
 
 
+async def test_a_part_of_the_statistics_that_cannot_be_read_is_named_and_why_is_for_the_log(
+    memory_site, monkeypatch, caplog
+):
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("PostgreSQL at db.internal:5432, database 'shop' refused a statement")
+
+    monkeypatch.setattr(memory_site.store, "figures", away)
+    answer = await (await memory_site.client("viewer")).get("/api/v1/statistics")
+
+    assert answer.status_code == 200
+    assert answer.json()["unknown"] == {"figures": "could not be read"}
+    assert "db.internal" not in answer.text
+    assert "db.internal" in caplog.text
+
+
 async def test_a_store_that_is_away_when_the_token_is_looked_up_is_no_reason_to_let_anybody_in():
     class Away(MemoryStore):
         async def tokens(self, *, token_id=None):

@@ -8,9 +8,11 @@ import pytest
 
 from build import a_job
 from rota._core.actions import AuditFilter
+from rota._core.token import text_of
 from rota.admin import Admin
 from rota.stores.memory import MemoryStore
 from rota.web import Role, User
+from rota.web.limits import Buckets
 from web_kit import HOST, served
 
 ME = "/api/v1/session"
@@ -47,6 +49,38 @@ async def test_all_that_is_no_token_is_refused_in_the_same_words(site, clock):
     bodies = [{k: v for k, v in answer.json().items() if k != "request_id"} for answer in answers]
     assert all(body == bodies[0] for body in bodies)
     assert answers[0].headers["www-authenticate"] == 'Bearer realm="rota"'
+
+
+async def test_wrong_tokens_cost_the_store_little_and_keep_no_known_one_out(memory_site, monkeypatch):
+    known, new = await memory_site.token("viewer"), await memory_site.token("viewer")
+    user = memory_site.anonymous(authorization=f"Bearer {known}")
+    assert (await user.get(ME)).status_code == 200
+    asked, look = [], memory_site.store.tokens
+
+    async def spy(**which):
+        asked.append(which)
+        return await look(**which)
+
+    async def now():
+        raise AssertionError("asked for nobody")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory_site.store, "tokens", spy)
+        patch.setattr(memory_site.store, "now", now)
+        patch.setattr(memory_site.asgi.state.desk.door, "_wrong", Buckets(0.001, 3))
+        malformed = memory_site.anonymous(authorization="Bearer rota_x")
+        assert [(await malformed.get(ME)).status_code for _ in range(5)] == [401] * 5
+        assert asked == []
+        guesses = [text_of("a" * 12, f"{n:040}") for n in range(5)]
+        clients = [memory_site.anonymous(authorization=f"Bearer {guess}") for guess in guesses]
+        answers = [(await client.get(ME)).status_code for client in clients]
+        assert answers == [401] * 3 + [429] * 2
+        assert len(asked) == 3
+        unseen = memory_site.anonymous(authorization=f"Bearer {new}")
+        assert (await unseen.get(ME)).status_code == 429
+
+    monkeypatch.setattr(memory_site.asgi.state.desk.door, "_wrong", Buckets(0.001, 0))
+    assert (await user.get(ME)).status_code == 200
 
 
 async def test_a_token_that_is_revoked_counts_no_more_at_once(site):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 import pytest
 
 from rota._core.job import State
+from rota.web import driving
 
 LETTERS = "/api/v1/dead-letters"
 
@@ -100,6 +102,20 @@ async def test_a_group_of_failures_is_reprocessed_as_an_operation_that_can_be_fo
     assert (await client.get("/api/v1/failures/nothing")).json()["type"] == "urn:rota:group-not-found"
 
 
+async def test_the_beginning_of_a_group_means_all_of_it(site, stage):
+    client = await site.client("operator")
+    for _ in range(3):
+        await stage.dead(None)
+
+    [group] = (await client.get("/api/v1/failures")).json()
+    begun = await client.post(f"/api/v1/failures/{group['fingerprint'][:6]}/acknowledge")
+    await drives(site)
+    operation = (await client.get(begun.json()["url"])).json()
+
+    assert (begun.json()["total"], operation["done"]) == (3, 3)
+    assert operation["wanted"]["group"] == group["fingerprint"]
+
+
 async def test_an_operation_is_stopped_and_resumed(site, stage):
     client = await site.client("operator")
     for _ in range(3):
@@ -127,6 +143,7 @@ async def test_an_operation_is_stopped_and_resumed(site, stage):
         ({"verb": "acknowledge", "which": {"colour": "red"}}, 422),
         ({"verb": "acknowledge", "which": {"reviews": ["resolved"]}}, 422),
         ({"verb": "acknowledge", "rate": 0}, 422),
+        ({"verb": "acknowledge", "rate": 1e-300}, 422),
     ],
 )
 async def test_an_operation_that_makes_no_sense_is_not_begun(site, wish, status):
@@ -134,6 +151,28 @@ async def test_an_operation_that_makes_no_sense_is_not_begun(site, wish, status)
 
     assert (await client.post("/api/v1/operations", json=wish)).status_code == status
     assert (await client.get("/api/v1/operations")).json() == []
+
+
+async def test_one_caller_has_so_many_operations_going_on(site, stage, monkeypatch):
+    monkeypatch.setattr(driving, "DRIVEN_EACH", 2)
+    await stage.dead(None)
+    await stage.dead(None)
+    ann, bob = await site.client("operator"), await site.client("operator")
+    slow = {"verb": "acknowledge", "rate": 0.01}
+
+    begun = await asyncio.gather(*(ann.post("/api/v1/operations", json=slow) for _ in range(3)))
+    refused = await ann.post("/api/v1/operations", json=slow)
+    listed = (await ann.get("/api/v1/operations")).json()
+    resumed = await ann.post(f"/api/v1/operations/{listed[0]['id']}/resume")
+
+    assert sorted(answer.status_code for answer in begun) == [202, 202, 429]
+    assert (refused.status_code, refused.json()["type"]) == (429, "urn:rota:too-many-operations")
+    assert (resumed.status_code, len(listed)) == (429, 2)
+    assert (await ann.post("/api/v1/operations", json=slow | {"dry_run": True})).status_code == 202
+    assert (await bob.post("/api/v1/operations", json=slow)).status_code == 202
+    await site.asgi.state.drivers.close()
+    assert (await ann.post("/api/v1/operations", json={"verb": "acknowledge"})).status_code == 202
+    await drives(site)
 
 
 async def test_a_tenant_operates_on_his_own_only(site, stage, store):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from uuid import uuid4
 
 import pytest
@@ -110,6 +113,24 @@ async def test_the_audit_is_read_in_pages_that_neither_repeat_nor_leave_out(site
     assert {row["actor"].partition(" (")[0] for row in first["items"]} == {"operator of all"}
     assert {row["reason"] for row in first["items"]} == {"look at it"}
     assert (await client.get("/api/v1/audit?cursor=AAAA")).status_code == 422
+
+
+@pytest.mark.parametrize("place", ["100000 2030-01-01T00:00:00+00:00", "-1", "9" * 30, "", "1.5", "\u0661"])
+async def test_a_cursor_made_by_hand_reads_no_more_of_the_audit_than_a_page(site, stage, monkeypatch, place):
+    client = await site.client("viewer")
+    limits, trail = [], site.store.audit_trail
+
+    async def spy(wanted):
+        limits.append(wanted.limit)
+        return await trail(wanted)
+
+    monkeypatch.setattr(site.store, "audit_trail", spy)
+    stamp = sha256(json.dumps(["/api/v1/audit", None, []]).encode()).hexdigest()[:16]
+    cursors = [urlsafe_b64encode(json.dumps([stamp, text]).encode()).decode() for text in (place, "7" * 18)]
+    made, high = [await client.get("/api/v1/audit", params={"limit": 1, "cursor": c}) for c in cursors]
+
+    assert (made.status_code, made.json()["type"]) == (422, "urn:rota:bad-cursor")
+    assert (high.status_code, limits) == (200, [2])
 
 
 @pytest.mark.parametrize(

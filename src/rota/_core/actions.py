@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from rota._core.failure import ErrorClass, Failure, storable
@@ -41,6 +41,12 @@ class Audit(NamedTuple):
     """What it was done to if not to a job: `schedule:nightly`; or the operation that did it."""
     correlation_id: str | None = None
     """The correlation of the job, so that one search finds all that happened to a piece of work."""
+    place: int | None = None
+    """Where it stands in the audit, as `AuditFilter.before` means it; told by a search."""
+
+    def told(self) -> dict[str, Any]:
+        """What it says, for people: all but its place."""
+        return {name: value for name, value in self._asdict().items() if name != "place"}
 
 
 def kept(audit: Audit) -> Audit:
@@ -68,6 +74,8 @@ class AuditFilter(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
     limit: int = 50
+    before: int | None = None
+    """Only what stands before this place: the last row of the page before."""
 
 
 class CancelRequest(NamedTuple):

@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from rota._core.job import Json, State
+from rota._core.redaction import redacted
 
-NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?([0-9]+))?")
+LONGEST_NUMBER = 1000
+"""Digits, and the exponent, of what is meant as a number: more than that no store can compare."""
 UNFINISHED = (State.PENDING, State.BLOCKED, State.HELD, State.RUNNING)
 
 
@@ -31,9 +34,15 @@ class ArgumentIs(NamedTuple):
         """The JSON values that are meant, as JSON."""
         said = self.value
         as_text = json.dumps(said)
-        if said in ("true", "false", "null") or NUMBER.fullmatch(said):
-            return said, as_text
-        return (as_text,)
+        return (said, as_text) if said in ("true", "false", "null") or _comparable(said) else (as_text,)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a payload that has it would be shown without it: to find it is to learn what is not shown."""
+        values: list[Any] = [exact(literal) for literal in self.literals]
+        for name in reversed(self.path):
+            values = [{name: value} for value in values]
+        return bool(redacted(values) != values)
 
     def matches(self, payload: Any) -> bool:
         """Whether this payload (read by `exact`) has it."""
@@ -81,6 +90,8 @@ class JobFilter(NamedTuple):
     """At most this priority: this urgent or more."""
     by_priority: bool = False
     """Most urgent first, then oldest first; unfinished jobs only, for those that have ended are no longer urgent."""
+    before_priority: int | None = None
+    """With `by_priority`, the priority that the job `before` had: the place of a job that is gone is still a place."""
 
     @property
     def walks(self) -> bool:
@@ -105,6 +116,13 @@ def type_fits(error_type: str, asked: str) -> bool:
 def exact(text: str) -> Any:
     """JSON with numbers as exact as they are written."""
     return json.loads(text, parse_float=Decimal)
+
+
+def _comparable(text: str) -> bool:
+    number = NUMBER.fullmatch(text)
+    if number is None or len(text) > LONGEST_NUMBER:
+        return False
+    return number[4] is None or int(number[4]) <= LONGEST_NUMBER
 
 
 def _each(values: list[Any]) -> Iterator[Any]:

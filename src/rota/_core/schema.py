@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from rota._core.redaction import redacted
 from rota.errors import PayloadInvalid
 
 Schema = dict[str, Any]
@@ -41,7 +42,8 @@ def check(task: str, payload: Mapping[str, Any], schema: Schema) -> None:
             continue
         wanted = kinds(properties[name], schema)
         if wanted and not fits(value, wanted):
-            got = json.dumps(value, ensure_ascii=False)[:60]
+            # The value may be one that whoever edits the others may not see.
+            got = json.dumps(redacted(value, name=name), ensure_ascii=False)[:60]
             raise PayloadInvalid(f"{task}: {name} is {got}, and must be {' or '.join(sorted(wanted))}.")
 
 

@@ -99,10 +99,15 @@ def digest_of(text: str) -> str:
 _NOBODY = digest_of("rota: the token of nobody")
 
 
-def accepted(text: str, token: Token | None, now: datetime) -> bool:
-    """Whether `text` is this token and it still counts. Takes equally long whatever is wrong with it."""
+def is_text_of(text: str, token: Token | None) -> bool:
+    """Whether `text` is this token, whether it counts or not. Takes equally long whatever is wrong with it."""
     right = hmac.compare_digest(digest_of(text), _NOBODY if token is None else token.digest)
-    return right and token is not None and token.state(now) == "active"
+    return right and token is not None
+
+
+def accepted(text: str, token: Token | None, now: datetime) -> bool:
+    """Whether `text` is this token and it still counts."""
+    return is_text_of(text, token) and token is not None and token.state(now) == "active"
 
 
 def use_is_news(token: Token, now: datetime) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.actions import Verb
@@ -15,6 +16,7 @@ from rota.errors import JobNotFound, MoveRefused
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from datetime import datetime
+    from uuid import UUID
 
     from rota.stores.contract import JobFilter
 
@@ -54,6 +56,13 @@ class Swept(NamedTuple):
     """Their state did not allow it."""
     changed: int = 0
     """Somebody else changed or removed them at the same time, again and again."""
+    last: UUID | None = None
+    """The last job that was met, if its limit ended the sweep: `before` of the filter goes on below it."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What became of how many, by name."""
+        return {name: getattr(self, name) for name in ("done", "asked", "refused", "changed")}
 
     @property
     def met(self) -> int:
@@ -66,9 +75,7 @@ class Bulk(Actions):
     async def count(self, verb: Verb, wanted: JobFilter, *, limit: int | None = None) -> Matched:
         """How many jobs `sweep` would meet now; nothing is changed."""
         most = COUNT_CAP if limit is None else min(limit, COUNT_CAP)
-        jobs = 0
-        async for page in self._pages(verb, wanted, most + 1):
-            jobs += len(page)
+        jobs = await self.store.count_found(_swept(verb, wanted), cap=most + 1)
         if limit is not None and jobs >= limit:
             return Matched(limit)
         return Matched(min(jobs, most), capped=jobs > most)
@@ -80,14 +87,17 @@ class Bulk(Actions):
         *,
         reason: str | None = None,
         limit: int | None = None,
+        seconds: float | None = None,
         on_progress: Callable[[Swept], None] | None = None,
     ) -> Swept:
         """Do `verb` to every job that matches, newest first, each with its own fence and audit row.
 
         Jobs that arrive meanwhile are not touched. What was done stays done
-        when it is interrupted; repeating it goes on with the rest.
+        when it is interrupted, or ended by `limit` or `seconds`. Repeating it
+        meets again what was refused; `last` is where it goes on below that.
         """
         total = Swept()
+        began = monotonic()
         states = _meant(verb, wanted)
         async for page in self._pages(verb, wanted, limit):
             now = await self.store.now()
@@ -99,6 +109,8 @@ class Bulk(Actions):
                 total = _totalled(total, answers)
                 if on_progress is not None:
                     on_progress(total)
+                if total.met == limit or (seconds is not None and monotonic() - began > seconds):
+                    return total._replace(last=batch[-1].id)
         return total
 
     async def _one(
@@ -125,7 +137,7 @@ class Bulk(Actions):
         return Swept(changed=1)
 
     async def _pages(self, verb: Verb, wanted: JobFilter, limit: int | None) -> AsyncIterator[Sequence[Job]]:
-        wanted = wanted._replace(states=_meant(verb, wanted), oldest_first=False, by_priority=False)
+        wanted = _swept(verb, wanted)
         left = limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
@@ -143,8 +155,18 @@ def _totalled(total: Swept, answers: Sequence[Swept | BaseException]) -> Swept:
     for answer in answers:
         if isinstance(answer, BaseException):
             raise answer
-        total = Swept(*(left + right for left, right in zip(total, answer, strict=True)))
+        total = Swept(
+            total.done + answer.done,
+            total.asked + answer.asked,
+            total.refused + answer.refused,
+            total.changed + answer.changed,
+        )
     return total
+
+
+def _swept(verb: Verb, wanted: JobFilter) -> JobFilter:
+    """The filter as a sweep means it: the verb's states if it names none, newest first."""
+    return wanted._replace(states=_meant(verb, wanted), oldest_first=False, by_priority=False)
 
 
 def _meant(verb: Verb, wanted: JobFilter) -> tuple[State, ...]:

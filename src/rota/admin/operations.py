@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 PAGE = 100
 AT_ONCE = 10
+IN_TURN = 4
+"""So many dead letters at once where operations take turns: others need connections too."""
+LOOK_EVERY = 5.0
+"""Seconds after which an operation that waits for its pace looks whether it was stopped."""
 COUNT_CAP = 1_000_000
 BULK = (ReviewVerb.ACKNOWLEDGE, ReviewVerb.DISCARD, ReviewVerb.REPROCESS)
 
@@ -82,15 +87,21 @@ class Operations(DeadLetters):
         return operation
 
     async def drive(
-        self, operation: Operation, *, on_progress: Callable[[Progress], None] | None = None
+        self,
+        operation: Operation,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        turns: asyncio.Semaphore | None = None,
     ) -> Operation:
         """Do what is left of it, newest first, each dead letter with its own fence and audit row.
 
         Ends early when somebody stops it or drives it elsewhere. When this
-        process is interrupted it is stopped, and can be resumed.
+        process is interrupted it is stopped, and can be resumed. With `turns`
+        it takes one for every few dead letters, so that many operations go on
+        side by side and take no more of the store than one.
         """
         try:
-            await self._drive(operation, on_progress)
+            await self._drive(operation, on_progress, turns)
         except BaseException:
             # Not left behind as running. What was done is noted.
             with suppress(RotaError):
@@ -98,19 +109,34 @@ class Operations(DeadLetters):
             raise
         return await self.operation(operation.id)
 
-    async def _drive(self, operation: Operation, on_progress: Callable[[Progress], None] | None) -> None:
+    async def _drive(
+        self,
+        operation: Operation,
+        on_progress: Callable[[Progress], None] | None,
+        turns: asyncio.Semaphore | None,
+    ) -> None:
         specs = await self._specs()
         progress = operation.progress
         pace = Pace(operation.rate)
-        at_once = AT_ONCE if operation.rate is None else 1
+        at_once = 1 if operation.rate is not None else AT_ONCE if turns is None else IN_TURN
+
+        async def noted() -> bool:
+            """Whether it is still ours to drive."""
+            return await self.store.advance_operation(operation.id, operation.driver, progress)
+
         while True:
             wanted = operation.wanted._replace(before=progress.cursor, limit=PAGE)
             page = await self.store.dead_letters(wanted)
             for start in range(0, len(page), at_once):
                 batch = page[start : start + at_once]
-                await pace.wait()
-                progress = await self._batch(operation, batch, specs, progress)
-                if not await self.store.advance_operation(operation.id, operation.driver, progress):
+                while not await pace.wait(at_most=LOOK_EVERY):
+                    if not await noted():
+                        return
+                async with turns or nullcontext():
+                    if not await noted():  # it may have been stopped while it waited
+                        return
+                    progress = await self._batch(operation, batch, specs, progress)
+                if not await noted():
                     return
                 if on_progress is not None:
                     on_progress(progress)
@@ -196,13 +222,17 @@ class Pace:
         self._step = 0.0 if rate is None else 1.0 / rate
         self._next = monotonic()
 
-    async def wait(self) -> None:
+    async def wait(self, *, at_most: float = inf) -> bool:
+        """Wait for the next one to be let through; False: not yet, after `at_most` seconds."""
         if not self._step:
-            return
+            return True
         ahead = self._next - monotonic()
         if ahead > 0:
-            await asyncio.sleep(ahead)
+            await asyncio.sleep(min(ahead, at_most))
+        if ahead > at_most:
+            return False
         self._next = max(self._next, monotonic() - self._step) + self._step
+        return True
 
 
 def words(operation: Operation) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rota._core.filtering import parse
+from rota._core.filtering import FilterError, parse
 from rota._core.job import Job, State
 from rota.admin.scope import within
+from rota.errors import RotaError
 from rota.explaining import explained
 from rota.stores.archive import missing
 from rota.stores.contract import JobFilter
@@ -19,11 +20,24 @@ if TYPE_CHECKING:
 
     from rota._core.actions import Audit
     from rota._core.explanation import Explanation
+    from rota._core.job_filter import ArgumentIs
     from rota.stores.contract import Attempt, Count, SessionRecord, Store
 
 CHILDREN_SHOWN = 20
 
 K = TypeVar("K", bound=Hashable)
+
+
+class HiddenArgument(FilterError):
+    """Somebody who is not shown an argument looks for a value of it: each answer would tell whether he guessed it."""
+
+    def __init__(self, argument: ArgumentIs) -> None:
+        self.word = f"args.{'.'.join(argument.path)}:{argument.value}"
+        RotaError.__init__(
+            self,
+            f"args.{'.'.join(argument.path)} cannot be searched for this value: it is hidden where jobs are shown. "
+            "Look for another argument, a subject or a tag, or ask somebody who may reveal jobs.",
+        )
 
 
 class JobView(NamedTuple):
@@ -116,9 +130,18 @@ class Reads:
                 waiting[count.task] += count.jobs
         return dict(waiting)
 
-    async def filter(self, words: str | Sequence[str], **fields: Any) -> JobFilter:
-        """Which jobs the words of the filter language mean, and `fields` besides; `FilterError` for a wrong word."""
-        return parse(words, now=await self.store.now(), **fields)
+    async def filter(
+        self, words: str | Sequence[str], *, sees_hidden: bool = True, **fields: Any
+    ) -> JobFilter:
+        """Which jobs the words of the filter language mean, and `fields` besides; `FilterError` for a wrong word.
+
+        Whoever does not see hidden arguments (`sees_hidden`) may not look for them either: `HiddenArgument`.
+        """
+        wanted = parse(words, now=await self.store.now(), **fields)
+        for argument in wanted.args:
+            if argument.hidden and not sees_hidden:
+                raise HiddenArgument(argument)
+        return wanted
 
     async def list(self, wanted: JobFilter) -> Sequence[Job]:
         """The jobs that match, newest first unless it says otherwise, at most `wanted.limit`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from rota._core.actions import Audit, AuditFilter, Change
 from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from rota.stores.tally_contract import Tally
 
 LOOKED_AT = 2000
-"""So many of the newest audit rows, and of the newest dead letters, are looked at to find a tenant's own."""
+"""So many of a tenant's newest dead letters are grouped, and so many of his operations known."""
+ROUND, ROUNDS = 500, 20
+"""So many audit rows of all tenants are looked at in one go, and so often, to find a page of one tenant's."""
 HOUR = timedelta(hours=1)
 
 
@@ -40,6 +42,21 @@ class OutOfScope(NotSupported):
             f"{what} is about all tenants, and it was asked for tenant {tenant!r} alone. Ask without a tenant, "
             f"or about single jobs.",
         )
+
+
+class Walked(NamedTuple):
+    """Some rows of the audit, and how far it was looked at."""
+
+    rows: list[Audit]
+    stopped: int | None
+    """The place where looking was given up before there were enough; None: there are enough, or no more."""
+
+
+async def walked(store: Store, wanted: AuditFilter) -> Walked:
+    """The audit rows that match, newest first, as far as one call looks."""
+    if isinstance(store, TenantScope):
+        return await store._walked(wanted)  # noqa: SLF001 - no verb of stores, and only for who asks so
+    return Walked(await store.audit_trail(wanted), None)
 
 
 def within(store: Store, tenant: str) -> Store:
@@ -78,6 +95,11 @@ class TenantScope:
         if wanted.tenant not in (None, self.tenant):
             return []
         return await self._store.find(wanted._replace(tenant=self.tenant))
+
+    async def count_found(self, wanted: JobFilter, *, cap: int) -> int:
+        if wanted.tenant not in (None, self.tenant):
+            return 0
+        return await self._store.count_found(wanted._replace(tenant=self.tenant), cap=cap)
 
     async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
         return await self._store.tally(self.tenant, cap=cap) if tenant in (None, self.tenant) else []
@@ -158,10 +180,12 @@ class TenantScope:
         mine = operation._replace(wanted=operation.wanted._replace(tenant=self.tenant))
         await self._store.begin_operation(mine, audit)
 
-    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
-        looked = limit if operation_id is not None else LOOKED_AT
-        found = await self._store.operations(operation_id=operation_id, limit=looked)
-        return [one for one in found if one.wanted.tenant == self.tenant][:limit]
+    async def operations(
+        self, *, operation_id: UUID | None = None, tenant: str | None = None, limit: int = 20
+    ) -> list[Operation]:
+        if tenant not in (None, self.tenant):
+            return []
+        return await self._store.operations(operation_id=operation_id, tenant=self.tenant, limit=limit)
 
     async def advance_operation(
         self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False
@@ -188,15 +212,29 @@ class TenantScope:
 
     async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
         """What was done to his jobs that are still there, and by his operations."""
-        looked = wanted.limit if wanted.job_id is not None else max(LOOKED_AT, wanted.limit)
-        rows = await self._store.audit_trail(wanted._replace(limit=looked))
+        return (await self._walked(wanted)).rows
+
+    async def _walked(self, wanted: AuditFilter) -> Walked:
+        """Rows do not say whose they are, so that those of all are looked at until there are enough of his."""
+        if wanted.job_id is not None and not await self.get([wanted.job_id]):
+            return Walked([], None)
+        mine: list[Audit] = []
+        step = wanted
+        for _ in range(ROUNDS):
+            rows = await self._store.audit_trail(step._replace(limit=ROUND))
+            mine += await self._his(rows)
+            if len(mine) >= wanted.limit or len(rows) < ROUND:
+                return Walked(mine[: wanted.limit], None)
+            step = step._replace(before=rows[-1].place)
+        return Walked(mine, step.before)
+
+    async def _his(self, rows: Sequence[Audit]) -> list[Audit]:
         jobs = {row.job_id for row in rows if row.job_id is not None}
         own: set[Any] = {job.id for job in await self.get(list(jobs))}
         about = {row.about for row in rows if row.job_id is None and row.about is not None}
         if about:
             own |= about & {one.about for one in await self.operations(limit=LOOKED_AT)}
-        mine = [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]
-        return mine[: wanted.limit]
+        return [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]
 
     async def note(self, audit: Audit) -> None:
         if audit.job_id is None or not await self.get([audit.job_id]):

@@ -16,6 +16,7 @@ from rota._core.token import (
     accepted,
     digest_of,
     id_in,
+    is_text_of,
     shown,
     text_of,
     use_is_news,
@@ -120,10 +121,13 @@ class Tokens(Reads):
         """
         token_id = id_in(text)
         found = [] if token_id is None else await self.store.tokens(token_id=token_id)
-        token, now = found[0] if found else None, await self.store.now()
-        if not accepted(text, token, now):
+        token = found[0] if found else None
+        if not is_text_of(text, token):  # who only guesses costs the store no more than this look
             return None
         assert token is not None
+        now = await self.store.now()
+        if not accepted(text, token, now):
+            return None
         if use_is_news(token, now):
             with suppress(StoreError):  # a note that cannot be written keeps nobody out
                 await self.store.note_token_used(token.id)

@@ -206,7 +206,7 @@ def audit_shown(done: Audit, now: datetime) -> tuple[str, ...]:
 
 
 def audit_record(done: Audit) -> dict[str, Any]:
-    return _values(done._asdict())
+    return _values(done.told())
 
 
 def payload(letter: DeadLetter) -> str:

@@ -286,9 +286,9 @@ async def _many(
             verb, wanted, reason=reason, limit=limit, on_progress=lambda so_far: advance(so_far.met)
         )
     if output.as_json:
-        output.value({"verb": verb.value, "dry_run": False} | swept._asdict())
+        output.value({"verb": verb.value, "dry_run": False} | swept.counts)
     elif not output.terminal:
-        output.text("\t".join(str(number) for number in swept))
+        output.text("\t".join(str(number) for number in swept.counts.values()))
     parts = [f"{verb.value}: {many(swept.done, 'job')} done"]
     if swept.asked:
         parts.append(f"{swept.asked:,} of them are running and their workers were asked to stop")

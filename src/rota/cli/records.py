@@ -57,7 +57,7 @@ def details(view: JobView) -> dict[str, Any]:
         "attempts": [
             {name: _plain(value) for name, value in seen._asdict().items()} for seen in view.attempts
         ],
-        "audit": [{name: _plain(value) for name, value in done._asdict().items()} for done in view.audit],
+        "audit": [{name: _plain(value) for name, value in done.told().items()} for done in view.audit],
         "children": [str(child.id) for child in view.children],
     }
 

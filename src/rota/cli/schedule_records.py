@@ -81,7 +81,7 @@ def details(view: ScheduleView) -> dict[str, Any]:
             for seen in view.ticks
         ],
         "upcoming": [tick._asdict() for tick in view.upcoming],
-        "audit": [done._asdict() for done in view.audit],
+        "audit": [done.told() for done in view.audit],
     }  # fmt: skip
 
 

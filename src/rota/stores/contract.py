@@ -233,7 +233,8 @@ class Jobs(Protocol):
     async def find(self, wanted: JobFilter) -> list[Job]:
         """The jobs that match, newest first (or oldest first, or most urgent first), at most `limit`.
 
-        What no index answers is looked for job by job: `SearchTooWide` when that takes too long.
+        What no index answers is looked for job by job: `SearchTooWide` when that takes too long,
+        `SearchesBusy` when too many others look.
         """
         ...
 

@@ -71,8 +71,10 @@ class Operations(Protocol):
         """Store a new operation, with its audit. Repeating it changes nothing."""
         ...
 
-    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
-        """The operations, newest first; or the one with this id."""
+    async def operations(
+        self, *, operation_id: UUID | None = None, tenant: str | None = None, limit: int = 20
+    ) -> list[Operation]:
+        """The operations, newest first, of all or on one tenant's dead letters alone; or the one with this id."""
         ...
 
     async def advance_operation(

@@ -1,4 +1,4 @@
-"""What a store says when it was asked to look for jobs, and there are too many to look at."""
+"""What a store says when it was asked to look for jobs, and there are too many to look at, or too many who ask."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ class SearchTooWide(StoreError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"this filter has looked at jobs for {seconds:g} s and its page is not full: args., error:, category:, "
-            "priority: and worker: look at one job after the other, newest first. Narrow it by what has an index "
-            "(task:, queue:, tenant:, subject:, tag:, state:dead, state:running), or by time (created>1d)."
+            f"jobs were looked at for {seconds:g} s, and the answer is not complete. args., error:, category:, "
+            "priority: and worker: look at one job after the other; among jobs that have not ended, so does every word "
+            "but id:, state:running and created. Narrow it by what has an index among ended jobs (task:, queue:, "
+            "tenant:, subject:, tag:, state:dead), or by time (created>1d)."
+        )
+
+
+class SearchesBusy(StoreError):
+    """So many others are looking for jobs that this search did not begin."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"other searches were looking through the jobs for {seconds:g} s, and this one has not begun. Ask again "
+            "in a moment; searches narrowed by task: and created> end sooner."
         )

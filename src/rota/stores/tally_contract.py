@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from rota._core.job import State
+from rota._core.job_filter import JobFilter
 
 
 class Tally(NamedTuple):
@@ -18,6 +19,10 @@ class Tally(NamedTuple):
 
 class Tallies(Protocol):
     """What every store can be asked about how many jobs there are of which kind."""
+
+    async def count_found(self, wanted: JobFilter, *, cap: int) -> int:
+        """How many jobs `find` would list, page after page; counting stops at `cap`."""
+        ...
 
     async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
         """How many jobs there are, history included, of one tenant or of all.

@@ -16,7 +16,7 @@ from rota.admin import Admin
 from rota.errors import ConfigError, RotaError
 from rota.web.auth import Caller, Door, refuse_foreign_site
 from rota.web.feed import Feed
-from rota.web.limits import Buckets, checked_body
+from rota.web.limits import BODY, OPEN_BODY, Buckets, Turns, address_of, checked_body
 from rota.web.problems import Problem, Unknown
 from rota.web.roles import Role, User, permission_of
 
@@ -35,7 +35,11 @@ class Desk:
         self.rota, self.door, self.sessions, self.buckets = rota, door, sessions, buckets
         self.feed = Feed(rota)
         self.logins = Buckets(0.2, 5)
-        """Attempts to log in, for each address: one in five seconds, five at once."""
+        """Attempts to log in that failed, for each address: one in five seconds, five at once."""
+        self.searches = Turns(2)
+        """Searches of each caller that run at once; the store has few connections for all."""
+        self.strangers = Buckets(5 * buckets.rate, 5 * buckets.burst)
+        """Requests of nobody in particular, for each route and address: behind a proxy many have the same."""
 
 
 class Asking:
@@ -65,7 +69,7 @@ class Asking:
         """Whether he who asked a while ago would be let in as the same now."""
         try:
             caller = await self.desk.door.caller(self.request)
-        except RotaError:
+        except (RotaError, Problem):
             return False
         return caller is not None and caller.user == self.user
 
@@ -103,14 +107,20 @@ class GuardedRoute(APIRoute):
                 f"the route {self.path} does not say who may use it. Make it with rota.web.roles.Routes, "
                 "which asks for a verb and a role."
             )
-        needed = permission.role
+        verb, needed = permission
+        has_body, limit = self.body_field is not None, OPEN_BODY if needed is None else BODY
 
         async def guarded(request: Request) -> Response:
             desk: Desk = request.app.state.desk
             async with asyncio.timeout(PATIENCE):
-                caller = None if needed is None else await admitted(desk, request, needed)
+                caller = None
+                if needed is None:
+                    desk.strangers.admit(f"{verb} {address_of(request)}")
+                else:
+                    caller = await admitted(desk, request, needed)
                 request.state.asking = Asking(request, desk, caller)
-                await checked_body(request)
+                if has_body:  # else nobody reads it, whatever was sent
+                    await checked_body(request, limit)
                 return await inner(request)
 
         return guarded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -10,8 +11,10 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from rota._core.token import digest_of, id_in
 from rota.admin import Admin
 from rota.web.host import host_of
+from rota.web.limits import Buckets, address_of
 from rota.web.problems import Problem
 from rota.web.roles import User
 
@@ -24,6 +27,9 @@ Auth: TypeAlias = Callable[[Request], User | Awaitable[User | None] | None]
 """What a host application gives: the user of a request, or None for nobody."""
 
 OURS = "rota_"
+WRONG_TOKENS = (10.0, 50)
+"""So many wrong tokens a second, and at once, are looked up for each address."""
+FAMILIAR = 10_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -42,12 +48,14 @@ class Door:
 
     def __init__(self, rota: Rota, auth: Auth | None, sessions: Sessions) -> None:
         self._rota, self._auth, self._sessions = rota, auth, sessions
+        self._wrong = Buckets(*WRONG_TOKENS)
+        self._familiar: OrderedDict[str, None] = OrderedDict()
 
     async def caller(self, request: Request) -> Caller | None:
         """Who asks; None: nobody who counts. A token that was shown decides alone, whatever else is there."""
         text = bearer(request)
         if text is not None and text.startswith(OURS):
-            token = await self.token(text)
+            token = await self.token(request, text)
             return None if token is None else _of(token, by_token=True)
         session = self._sessions.read(request)
         if session is not None and session.token_id is not None:
@@ -58,9 +66,28 @@ class Door:
             return Caller(session.user, f"session:{session.id}", by_token=False)
         return await self._known_to_host(request)
 
-    async def token(self, text: str) -> Token | None:
-        """The token that this text is, if it counts now."""
-        return await Admin(self._rota.store, actor="api").check_token(text)
+    async def token(self, request: Request, text: str) -> Token | None:
+        """The token that this text is, if it counts now.
+
+        Strangers cost the store no more than so much: what is not written as
+        tokens are is not looked up, and an address that tried many wrong ones
+        has to wait. Tokens that counted before are looked up all the same, so
+        that one who guesses behind a proxy keeps no user of it out.
+        """
+        if id_in(text) is None:
+            return None
+        digest, address = digest_of(text), address_of(request)
+        if digest not in self._familiar:
+            self._wrong.refuse_spent(address)
+        token = await Admin(self._rota.store, actor="api").check_token(text)
+        self._familiar.pop(digest, None)
+        if token is None:
+            self._wrong.take(address)
+            return None
+        self._familiar[digest] = None
+        while len(self._familiar) > FAMILIAR:
+            self._familiar.popitem(last=False)
+        return token
 
     async def _known_to_host(self, request: Request) -> Caller | None:
         if self._auth is None:

@@ -26,6 +26,7 @@ from rota.web.api.shapes import JobId
 from rota.web.asking import Asked
 from rota.web.problems import Problem
 from rota.web.roles import Role, Routes
+from rota.web.searching import SEARCHES
 
 dlq = Routes("doc20_dlq", "/api/jobs/admin/dlq")
 queue = Routes("doc20_queue", "/api/jobs/admin/queue")
@@ -168,7 +169,7 @@ async def list_dlq(
     return DlqItems(dlq_items=[_item(letter) for letter in found], total_count=total)
 
 
-@dlq.get("/statistics/", verb="statistics", role=Role.MANAGER)
+@dlq.get("/statistics/", verb="statistics", role=Role.MANAGER, dependencies=SEARCHES)
 async def dlq_statistics(asked: Asked) -> DlqStatistics:
     """How many there are by status, category and error class."""
     store = asked.admin.store
@@ -212,7 +213,7 @@ async def discard(asked: Asked, dlq_id: JobId, why: Said = NOTES) -> DiscardedIt
     return DiscardedItem(dlq_id=dlq_id, status=Review(done.after))
 
 
-@queue.get("/", verb="list", role=Role.MANAGER)
+@queue.get("/", verb="list", role=Role.MANAGER, dependencies=SEARCHES)
 async def list_queue(
     asked: Asked,
     *,
@@ -240,7 +241,7 @@ async def list_queue(
     return QueueItems(jobs=found, total_count=len(found))
 
 
-@queue.get("/statistics/", verb="statistics", role=Role.MANAGER)
+@queue.get("/statistics/", verb="statistics", role=Role.MANAGER, dependencies=SEARCHES)
 async def queue_statistics(asked: Asked) -> QueueStatistics:
     """How many jobs there are by status, category and error class; counting stops at 100,000 of a kind."""
     found = [kind for kind in await asked.admin.store.tally(cap=COUNTED) if kind.state in SHOWN]

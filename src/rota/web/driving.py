@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rota.errors import RotaError
+from rota.web.problems import Problem
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -16,18 +19,42 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.web")
 
+DRIVEN = 50
+DRIVEN_EACH = 10
+"""So many operations go on here: of all, and of one caller."""
+
 
 class Drivers:
     """The operations that this server drives. One that is cut off stands as stopped, and can be resumed."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._coming: list[str] = []
+        self._turns = asyncio.Semaphore(1)
 
-    def start(self, admin: Admin, operation: Operation) -> None:
-        """Drive it from now on."""
+    @contextmanager
+    def room(self, caller: str) -> Iterator[None]:
+        """Room for one more, kept while it is begun; refused where too many go on."""
+        here = [*self._tasks.values(), *self._coming]
+        if len(here) >= DRIVEN or here.count(caller) >= DRIVEN_EACH:
+            raise Problem(
+                429,
+                "too-many-operations",
+                f"Too many operations go on here; you may have {DRIVEN_EACH}. "
+                "Wait for one, stop one, or use one with a wider filter.",
+                headers={"Retry-After": "10"},
+            )
+        self._coming.append(caller)
+        try:
+            yield
+        finally:
+            self._coming.remove(caller)
+
+    def start(self, admin: Admin, operation: Operation, caller: str) -> None:
+        """Drive it from now on, in turns with the others."""
         task = asyncio.create_task(self._drive(admin, operation))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = caller
+        task.add_done_callback(self._tasks.pop)
 
     async def idle(self) -> None:
         """Until none is driven any more."""
@@ -43,7 +70,7 @@ class Drivers:
 
     async def _drive(self, admin: Admin, operation: Operation) -> None:
         try:
-            await admin.drive(operation)
+            await admin.drive(operation, turns=self._turns)
         except RotaError as error:
             log.warning(
                 "operation %s stopped: %s. `rota dlq operations resume %s` goes on with it.",

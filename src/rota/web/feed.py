@@ -1,7 +1,8 @@
-"""What happens to jobs, for those who watch a page: one look a second for all of them, and only while somebody watches.
+"""What happens to jobs, for those who watch a page: looked at for all of them together, while somebody watches.
 
-Events carry names and small numbers, never payloads: whoever hears one asks again for what he shows. What a
-slow reader has not fetched is added up in his mailbox, so that it never grows.
+Once a second, and up to four times where the store tells of new work. Events carry names and small numbers, never
+payloads: whoever hears one asks again for what he shows. What a slow reader has not fetched is added up in his
+mailbox, so that it never grows. When more happened than one look tells, all readers hear that they missed something.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from rota._core.happening import Happening, HappeningFilter, Mark, Memory
@@ -26,6 +28,8 @@ log = logging.getLogger("rota.web")
 EVERY = 1.0
 DEBOUNCE = 0.25
 """Seconds between two looks: without news from the store, and with it."""
+RESYNC_EVERY = 5.0
+"""Seconds between two times that readers hear that they missed something: then each of them fetches everything."""
 STREAMS = 200
 STREAMS_EACH = 10
 TOPICS = 50
@@ -38,6 +42,8 @@ class Mailbox:
     def __init__(self, topics: Iterable[str], tenant: str | None) -> None:
         self.topics, self.tenant = frozenset(topics), tenant
         self.filled = asyncio.Event()
+        self.missed = False
+        """Whether something happened that is told nowhere else, so that everything must be fetched."""
         self._news: dict[str, Counter[str]] = {}
 
     def put(self, one: Happening) -> None:
@@ -48,9 +54,13 @@ class Mailbox:
             self._news.setdefault(topic, Counter())[one.kind.value] += 1
             self.filled.set()
 
+    def miss(self) -> None:
+        self.missed = True
+        self.filled.set()
+
     def take(self) -> dict[str, Counter[str]]:
         """All of it; then the mailbox is empty."""
-        news, self._news = self._news, {}
+        news, self._news, self.missed = self._news, {}, False
         self.filled.clear()
         return news
 
@@ -105,6 +115,7 @@ class Feed:
         admin = Admin(self._rota.store, actor="events")
         mark: Mark | None = None
         began, memory = None, Memory()
+        missed, told = False, -RESYNC_EVERY
         while True:
             try:
                 began = began or await admin.store.now()
@@ -115,6 +126,11 @@ class Feed:
                         list(self._boxes) if one.at >= began else ()
                     ):  # the first look reaches back a little
                         box.put(one)
+                missed = missed or look.more  # whose it was is not known: it may be anybody's
+                if missed and monotonic() - told >= RESYNC_EVERY:
+                    missed, told = False, monotonic()
+                    for box in self._boxes:
+                        box.miss()
             except RotaError as error:  # the store may be away; readers keep their streams
                 log.debug("events: %s", error)
             await asyncio.sleep(DEBOUNCE)

@@ -25,7 +25,9 @@ class Page(BaseModel, Generic[R]):
     """Some rows of a list."""
 
     items: list[R]
-    next: str | None = Field(description="The cursor of the next page; null: this is the last.")
+    next: str | None = Field(
+        description="The cursor of the next page, also after one that is not full; null: this is the last."
+    )
 
 
 class BadCursor(Problem):
@@ -54,14 +56,23 @@ class Paging:
         """Where this page begins, as `page` was told it; None: at the start."""
 
     def page(
-        self, rows: Sequence[T], record: Callable[[T], R], *, position: Callable[[T], object]
+        self,
+        rows: Sequence[T],
+        record: Callable[[T], R],
+        *,
+        position: Callable[[T], object],
+        stopped: object = None,
     ) -> Page[R]:
-        """The rows that are shown, and the cursor if there are more; `position` says where the next page goes on."""
+        """The rows that are shown, and the cursor if there are more; `position` says where the next page goes on.
+
+        `stopped` is where it goes on when looking for rows was given up before the page was full.
+        """
         shown = rows[: self.limit]
         more = len(rows) > self.limit and bool(shown)
+        last = position(shown[-1]) if more else stopped
         return Page(
             items=[record(row) for row in shown],
-            next=self._written(str(position(shown[-1]))) if more else None,
+            next=None if last is None else self._written(str(last)),
         )
 
     @property

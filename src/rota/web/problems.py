@@ -34,7 +34,7 @@ from rota.errors import (
     StoreError,
     TaskNotParked,
 )
-from rota.stores.search_contract import SearchTooWide
+from rota.stores.search_contract import SearchesBusy, SearchTooWide
 
 log = logging.getLogger("rota.web")
 
@@ -122,6 +122,8 @@ def problem_of(error: BaseException) -> Problem:
             return Problem(422, "bad-filter", str(error), word=error.word)
         case SearchTooWide():
             return Problem(422, "search-too-wide", str(error))
+        case SearchesBusy():
+            return Problem(429, "searches-busy", str(error), headers={"Retry-After": "5"})
         case NotSupported():
             return Problem(501, "not-supported", str(error))
         case StoreError():

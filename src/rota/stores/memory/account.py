@@ -58,9 +58,11 @@ class Account:
         with self._step() as now:
             operations.begin(self._book, operation, audit, now)
 
-    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
+    async def operations(
+        self, *, operation_id: UUID | None = None, tenant: str | None = None, limit: int = 20
+    ) -> list[Operation]:
         with self._step():
-            return operations.listed(self._book, operation_id, limit)
+            return operations.listed(self._book, operation_id, tenant, limit)
 
     async def advance_operation(
         self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False

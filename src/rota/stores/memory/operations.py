@@ -19,8 +19,12 @@ def begin(book: Book, operation: Operation, audit: Audit, now: datetime) -> None
         book.tell(audit, now)
 
 
-def listed(book: Book, operation_id: UUID | None, limit: int) -> list[Operation]:
-    found = [one for one in book.operations.values() if operation_id in (None, one.id)]
+def listed(book: Book, operation_id: UUID | None, tenant: str | None, limit: int) -> list[Operation]:
+    found = [
+        one
+        for one in book.operations.values()
+        if operation_id in (None, one.id) and tenant in (None, one.wanted.tenant)
+    ]
     found.sort(key=lambda one: one.id, reverse=True)
     return found[:limit]
 
@@ -66,9 +70,10 @@ def forget(book: Book, before: datetime) -> None:
 def trail(book: Book, wanted: AuditFilter) -> list[Audit]:
     """The audit rows that match, newest first."""
     exact = ("actor", "action", "job_id", "about", "correlation_id")
+    placed = [row._replace(place=place) for place, row in enumerate(book.audit, 1)]
     rows = [
         row
-        for row in reversed(book.audit)
+        for row in reversed(placed[: None if wanted.before is None else max(0, wanted.before - 1)])
         if all(getattr(wanted, name) in (None, getattr(row, name)) for name in exact)
         and row.at is not None
         and (wanted.since is None or row.at >= wanted.since)

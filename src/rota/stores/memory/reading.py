@@ -20,9 +20,10 @@ def find(book: Book, wanted: JobFilter) -> list[Job]:
     """The jobs that match, by id: ids grow with time, so that is by age. Or the most urgent first."""
     found = [job for job in book.jobs.values() if _matches(job, wanted) and _looked_into(book, job, wanted)]
     if wanted.by_priority:
-        last = None if wanted.before is None else book.jobs.get(wanted.before)
         if wanted.before is not None:
-            found = [job for job in found if last is not None and _urgency(job) > _urgency(last)]
+            priority = wanted.before_priority
+            last = None if priority is None else (priority, wanted.before)
+            found = [job for job in found if last is not None and _urgency(job) > last]
         found.sort(key=_urgency)
     else:
         found.sort(key=lambda job: job.id, reverse=not wanted.oldest_first)

@@ -151,6 +151,10 @@ class MemoryStore(Account, Retained):
         with self._step():
             return reading.counts(self._book)
 
+    async def count_found(self, wanted: JobFilter, *, cap: int) -> int:
+        with self._step():
+            return len(reading.find(self._book, wanted._replace(limit=cap)))
+
     async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
         with self._step():
             return reading.tally(self._book, tenant, cap)

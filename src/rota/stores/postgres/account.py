@@ -71,8 +71,10 @@ class Account:
     async def begin_operation(self, operation: Operation, audit: Audit) -> None:
         await self._ledger().operations.begin(operation, audit)
 
-    async def operations(self, *, operation_id: UUID | None = None, limit: int = 20) -> list[Operation]:
-        return await self._ledger().operations.listed(operation_id, limit)
+    async def operations(
+        self, *, operation_id: UUID | None = None, tenant: str | None = None, limit: int = 20
+    ) -> list[Operation]:
+        return await self._ledger().operations.listed(operation_id, tenant, limit)
 
     async def advance_operation(
         self, operation_id: UUID, driver: UUID, progress: Progress, *, finished: bool = False

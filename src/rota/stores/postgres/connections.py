@@ -42,6 +42,8 @@ REPEAT_SECONDS = 8.0
 """How long a statement is repeated after connection faults before the caller hears of it. Longer than one try:
 what was swallowed by the network is asked once more, on another connection."""
 POOL_SIZE = 10
+SEARCHES = 4
+"""So many connections at most are busy with looking for jobs, which may take seconds each."""
 WARM = 3
 KEEPALIVE = {
     "keepalives_idle": 10,
@@ -89,6 +91,7 @@ class Connections:
         self.direct = False
         """Whether we talk to the server itself, so that it may keep our statements prepared."""
         self.in_utc = False
+        self.searches = asyncio.Semaphore(SEARCHES)
         self._lock = asyncio.Lock()
         self._pool: EndingPool | None = None
         self._made: WeakSet[Connection] = WeakSet()

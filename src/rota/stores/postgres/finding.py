@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 import psycopg
@@ -13,43 +15,79 @@ import psycopg
 from rota._core.job_filter import ArgumentIs, JobFilter
 from rota.stores.postgres.rows import uuids
 from rota.stores.postgres.sqlfiles import statement
-from rota.stores.search_contract import SearchTooWide
+from rota.stores.search_contract import SearchesBusy, SearchTooWide
 
 if TYPE_CHECKING:
     from rota.stores.postgres.connections import Connection, Connections
 
+    Ask: TypeAlias = Callable[[Connection], Awaitable[list[tuple[Any, ...]]]]
+
 LOOKING_SECONDS = 5.0
-"""So long jobs are looked at one by one; less than one try of a statement may take."""
+"""So long jobs are looked at for one question; less than one try of a statement may take."""
 TRUSTED = timedelta(days=1)
 """An id tells when it was made by its maker's clock: that far it may be from the store's."""
 LAST = UUID(int=(1 << 128) - 1)
 
 
-async def found(connections: Connections, wanted: JobFilter) -> list[tuple[Any, ...]]:
-    """The rows of the jobs that match."""
+async def found(
+    connections: Connections, wanted: JobFilter, *, counted: bool = False
+) -> list[tuple[Any, ...]]:
+    """The rows of the jobs that match; or, `counted`, how many there are."""
     if wanted.meant_states == ():
         return []
     verb = "find_urgent" if wanted.by_priority else "find_oldest" if wanted.oldest_first else "find"
 
-    async def call(connection: Connection, _: bool) -> list[tuple[Any, ...]]:
+    async def ask(connection: Connection) -> list[tuple[Any, ...]]:
         asked = parameters(wanted)
-        async with connection.transaction():
-            # A plan that fits every filter fits none: it is planned for what was asked.
-            if wanted.walks:
+        if wanted.worker is not None:
+            asked["workers"] = uuids(await _sessions(connection, wanted.worker))
+        question = statement("find_count").format(found=statement(verb)) if counted else statement(verb)
+        return await (await connection.execute(question, asked, prepare=False)).fetchall()
+
+    if wanted.ids:
+        return await _bounded(connections, ask)
+    return await looked(connections, ask)
+
+
+async def looked(connections: Connections, ask: Ask) -> list[tuple[Any, ...]]:
+    """Ask what may have to look at very many jobs: for so long, and with so many of the connections at once.
+
+    The others stay for everybody else. Who does not get his turn hears `SearchesBusy`.
+    """
+    try:
+        async with asyncio.timeout(LOOKING_SECONDS):
+            await connections.searches.acquire()
+    except TimeoutError:
+        raise SearchesBusy(LOOKING_SECONDS) from None
+    try:
+        return await _bounded(connections, ask)
+    finally:
+        connections.searches.release()
+
+
+async def _bounded(connections: Connections, ask: Ask) -> list[tuple[Any, ...]]:
+    spent = 0.0
+
+    async def call(connection: Connection, _: bool) -> list[tuple[Any, ...]]:
+        # A try that had to wait for its connection is cut short and repeated: all tries together have the time of one.
+        # Only where the server itself should have ended it long ago, the network is to blame, and it begins anew.
+        nonlocal spent
+        left = LOOKING_SECONDS - spent if spent < LOOKING_SECONDS else LOOKING_SECONDS
+        began = time.monotonic()
+        try:
+            async with connection.transaction():
+                # A plan that fits every filter fits none: it is planned for what was asked.
                 await connection.execute(
                     "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), "
-                    f"set_config('statement_timeout', '{LOOKING_SECONDS * 1000:.0f}', true)"
+                    f"set_config('statement_timeout', '{max(1.0, left * 1000):.0f}', true)"
                 )
-            else:
-                await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
-            if wanted.worker is not None:
-                asked["workers"] = uuids(await _sessions(connection, wanted.worker))
-            try:
-                return await (await connection.execute(statement(verb), asked, prepare=False)).fetchall()
-            except psycopg.errors.QueryCanceled as error:
-                if wanted.walks and "statement timeout" in str(error):
-                    raise SearchTooWide(LOOKING_SECONDS) from error
-                raise
+                return await ask(connection)
+        except psycopg.errors.QueryCanceled as error:
+            if "statement timeout" in str(error):
+                raise SearchTooWide(LOOKING_SECONDS) from error
+            raise
+        finally:
+            spent += time.monotonic() - began
 
     return await connections.run(call)
 

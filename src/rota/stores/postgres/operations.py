@@ -37,9 +37,9 @@ class Operations:
         }
         await self._told("operation_begin", parameters, audit)
 
-    async def listed(self, operation_id: UUID | None, limit: int) -> list[Operation]:
+    async def listed(self, operation_id: UUID | None, tenant: str | None, limit: int) -> list[Operation]:
         async def call(connection: Connection, _: bool) -> list[Operation]:
-            asked = {"id": operation_id, "limit": limit}
+            asked = {"id": operation_id, "tenant": tenant, "limit": limit}
             rows = await (await connection.execute(statement("operations"), asked)).fetchall()
             return [_operation(row) for row in rows]
 

@@ -16,7 +16,7 @@ from rota._core.retry import Retry
 from rota._core.rules import TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Attempt, Count, JobFilter
-from rota.stores.postgres.finding import found
+from rota.stores.postgres.finding import found, looked
 from rota.stores.postgres.rows import stored, uuids
 from rota.stores.postgres.sqlfiles import statement
 from rota.stores.tally_contract import Tally
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COUNT_CAP = 100_000
 WHOLE_BACKLOG = 120.0
 """Seconds that a look at every unfinished job may take."""
-FILTERED = frozenset({"audit_trail", "tally"})
+FILTERED = frozenset({"audit_trail"})
 
 
 class Reads:
@@ -53,14 +53,23 @@ class Reads:
 
     async def audit(self, job_id: UUID | None, about: str | None, limit: int) -> list[Audit]:
         asked = {"id": job_id, "about": about, "limit": limit}
-        return [Audit._make(row) for row in await self._rows("audit_trail", asked)]
+        return [Audit(*row) for row in await self._rows("audit_trail", asked)]
 
     async def counts(self) -> list[Count]:
         rows = await self._rows("counts", {"cap": COUNT_CAP})
         return [Count(row[0], row[1], State(row[2]), row[3], row[4]) for row in rows]
 
+    async def count_found(self, wanted: JobFilter, cap: int) -> int:
+        rows = await found(self._connections, wanted._replace(limit=cap), counted=True)
+        return int(rows[0][0]) if rows else 0
+
     async def tally(self, tenant: str | None, cap: int) -> list[Tally]:
-        rows = await self._rows("tally", {"tenant": tenant, "cap": cap})
+        asked = {"tenant": tenant, "cap": cap}
+
+        async def ask(connection: Connection) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(statement("tally"), asked, prepare=False)).fetchall()
+
+        rows = await looked(self._connections, ask)
         return [Tally(State(row[0]), *row[1:]) for row in rows]
 
     async def standing(self, job: Job, cap: int) -> Standing:

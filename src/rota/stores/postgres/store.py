@@ -185,6 +185,9 @@ class PostgresStore(Account, Retained):
     async def counts(self) -> list[Count]:
         return await self._desks().reads.counts()
 
+    async def count_found(self, wanted: JobFilter, *, cap: int) -> int:
+        return await self._desks().reads.count_found(wanted, cap)
+
     async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
         return await self._desks().reads.tally(tenant, cap)
 

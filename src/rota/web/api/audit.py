@@ -11,11 +11,12 @@ from rota._core.actions import Audit, AuditFilter
 from rota.web.api.shapes import JobId
 from rota.web.api.spans import Moment
 from rota.web.asking import Asked
-from rota.web.paging import Page, Paged
-from rota.web.problems import Problem
+from rota.web.paging import BadCursor, Page, Paged
 from rota.web.roles import Role, Routes
 
 routes = Routes("audit", "/audit")
+
+PLACE_DIGITS = 18
 
 
 class AuditShown(BaseModel):
@@ -50,31 +51,21 @@ async def list_audit(
     until: Moment | None = None,
 ) -> Page[AuditShown]:
     """What was done, newest first. Every filter narrows."""
-    # Rows have a moment and no id that is told: the next page begins at a moment, after so many rows of it.
-    begin, seen = _position(paging.position)
     wanted = AuditFilter(
-        actor, action, job, about, correlation_id, since, begin or until, paging.fetch + seen
+        actor, action, job, about, correlation_id, since, until, paging.fetch, _place(paging.position)
     )
-    rows = list(await asked.admin.trail(wanted))
-    for row in [row for row in rows if row.at == begin][:seen]:
-        rows.remove(row)
-    last = rows[: paging.limit][-1:]
-    same = sum(row.at == one.at for one in last for row in rows[: paging.limit])
-    same += seen if last and last[0].at == begin else 0
-    return paging.page(rows, audit_shown, position=lambda row: f"{same} {row.at}")
+    rows, stopped = await asked.admin.trail_page(wanted)
+    return paging.page(rows, audit_shown, position=lambda row: row.place, stopped=stopped)
 
 
 def audit_shown(row: Audit) -> AuditShown:
     return AuditShown.model_validate(row)
 
 
-def _position(text: str | None) -> tuple[datetime | None, int]:
+def _place(text: str | None) -> int | None:
+    """The place of the last row of the page before."""
     if text is None:
-        return None, 0
-    try:
-        skipped, _, moment = text.partition(" ")
-        return datetime.fromisoformat(moment), min(max(0, int(skipped)), 100_000)
-    except ValueError:
-        raise Problem(
-            422, "bad-cursor", "This cursor does not belong to this list. Begin without one."
-        ) from None
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= PLACE_DIGITS):
+        raise BadCursor
+    return int(text)

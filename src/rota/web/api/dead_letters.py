@@ -116,7 +116,9 @@ async def list_letters(
     )
     found, now = await asked.admin.dead_letters(wanted), await asked.admin.store.now()
     return paging.page(
-        found, lambda letter: letter_shown(asked, letter, now), position=lambda letter: letter.job.id
+        found,
+        lambda letter: letter_shown(asked, letter, now, listed=True),
+        position=lambda letter: letter.job.id,
     )
 
 
@@ -153,9 +155,9 @@ async def reprocess(
     return reviewed(asked, done)
 
 
-def letter_shown(asked: Asked, letter: DeadLetter, now: datetime) -> LetterShown:
+def letter_shown(asked: Asked, letter: DeadLetter, now: datetime, *, listed: bool = False) -> LetterShown:
     return LetterShown(
-        job=shown(asked, letter.job, now),
+        job=shown(asked, letter.job, now, listed=listed),
         review=letter.review,
         group=letter.fingerprint,
         error_type=letter.error_type,

@@ -21,6 +21,7 @@ routes = Routes("events", "/events")
 HEARTBEAT = 15.0
 LIFE = 300.0
 """Seconds after which a stream ends; browsers open it again by themselves."""
+RESYNC = "event: resync\ndata: {}\n\n"
 TRUST = 1.0
 """For so many seconds a reader is believed to be who he was."""
 
@@ -34,8 +35,8 @@ async def follow(
 ) -> StreamingResponse:
     """Follow what happens to jobs: `jobs-changed` events with a topic and how often which kind of thing happened.
 
-    The first event is `resync`: fetch everything once. Comments keep the
-    connection alive.
+    The first event is `resync`: fetch everything once. It comes again when
+    more happened than could be told. Comments keep the connection alive.
     """
     wanted = checked_topics(topics)
     asked.desk.feed.refuse_crowd(asked.key)
@@ -49,7 +50,7 @@ async def _frames(asked: Asked, topics: list[str]) -> AsyncIterator[str]:
     ends, sure = monotonic() + LIFE, monotonic() + TRUST
     number = 0
     try:
-        yield "retry: 2000\nevent: resync\ndata: {}\n\n"
+        yield f"retry: 2000\n{RESYNC}"
         while (left := ends - monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(HEARTBEAT, left)):
@@ -58,8 +59,10 @@ async def _frames(asked: Asked, topics: list[str]) -> AsyncIterator[str]:
                 if not await asked.still_known():
                     return
                 sure = monotonic() + TRUST
-            news = box.take()
-            if not news:
+            missed, news = box.missed, box.take()
+            if missed:
+                yield RESYNC
+            elif not news:
                 yield ": still here\n\n"
             for topic, kinds in news.items():
                 number += 1

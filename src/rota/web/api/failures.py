@@ -13,7 +13,7 @@ from rota._core.dead_letter import DeadFilter, FailureGroup
 from rota._core.redaction import redacted_text
 from rota._core.review import Review, ReviewVerb
 from rota.web.api.dead_letters import LetterShown, letter_shown
-from rota.web.api.operations import OperationShown, begun
+from rota.web.api.operations import SLOWEST, OperationShown, begun
 from rota.web.asking import Asked
 from rota.web.roles import Role, Routes
 
@@ -54,7 +54,7 @@ class Deciding(BaseModel):
 
     notes: str | None = Field(None, max_length=2000)
     rate: float | None = Field(
-        None, gt=0, le=10_000, description="Dead letters a second; null: as fast as they go."
+        None, ge=SLOWEST, le=10_000, description="Dead letters a second; null: as fast as they go."
     )
     dry_run: bool = Field(False, description="Only count how many would be met.")
 
@@ -84,7 +84,7 @@ async def show(asked: Asked, fingerprint: str) -> GroupDetails:
     return GroupDetails(
         **group_shown(view.group).model_dump(),
         stack=None if view.stack is None else redacted_text(view.stack),
-        newest=[letter_shown(asked, letter, view.now) for letter in view.letters],
+        newest=[letter_shown(asked, letter, view.now, listed=True) for letter in view.letters],
     )
 
 
@@ -107,8 +107,8 @@ async def reprocess(asked: Asked, fingerprint: str, why: Said = DECIDING) -> Ope
 
 
 async def _decided(asked: Asked, verb: ReviewVerb, fingerprint: str, why: Deciding) -> OperationShown:
-    await asked.admin.failure(fingerprint)
-    wanted = DeadFilter(group=fingerprint)
+    group = (await asked.admin.failure(fingerprint)).group  # the beginning of a fingerprint names it too
+    wanted = DeadFilter(group=group.fingerprint)
     return await begun(asked, verb, wanted, reason=why.notes, rate=why.rate, dry_run=why.dry_run)
 
 

@@ -10,6 +10,7 @@ from fastapi import Header, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
+from rota._core.filtering import PRIORITIES
 from rota._core.ids import public_id
 from rota._core.job import Job
 from rota.admin.reads import CHILDREN_SHOWN
@@ -30,9 +31,10 @@ from rota.web.api.shapes import (
     shown,
 )
 from rota.web.asking import Asked
-from rota.web.paging import Page, Paged
+from rota.web.paging import BadCursor, Page, Paged
 from rota.web.problems import Problem
 from rota.web.roles import Role, Routes
+from rota.web.searching import SEARCHES
 
 routes = Routes("jobs", "/jobs")
 
@@ -147,17 +149,26 @@ async def submit(
     )
 
 
-@routes.get(verb="list", role=Role.VIEWER)
+@routes.get(verb="list", role=Role.VIEWER, dependencies=SEARCHES)
 async def list_jobs(
     asked: Asked,
     paging: Paged,
     wanted: Annotated[str, Query(alias="filter", max_length=FILTER, description=LANGUAGE)] = "",
 ) -> Page[JobShown]:
-    """Jobs, newest first."""
+    """Jobs, newest first. Of large payloads and results only the size is told; the job itself has them."""
     admin = asked.admin
-    found = await admin.list(await admin.filter(wanted, limit=paging.fetch, before=paging.before))
+    which = await meant(asked, wanted, limit=paging.fetch)
+    if which.by_priority:
+        which = which._replace(**_urgent_place(paging.position))
+    else:
+        which = which._replace(before=paging.before)
+    found = await admin.list(which)
     now = await admin.store.now()
-    return paging.page(found, lambda job: shown(asked, job, now), position=lambda job: job.id)
+    return paging.page(
+        found,
+        lambda job: shown(asked, job, now, listed=True),
+        position=lambda job: f"{job.priority} {job.id}" if which.by_priority else job.id,
+    )
 
 
 @routes.get("/{job_id}", verb="show", role=Role.VIEWER)
@@ -179,7 +190,7 @@ async def logs(asked: Asked, job_id: JobId) -> list[LogShown]:
     return [log_shown(tail) for tail in await asked.admin.logs(job_id)]
 
 
-@routes.get("/{job_id}/tree", verb="tree", role=Role.VIEWER)
+@routes.get("/{job_id}/tree", verb="tree", role=Role.VIEWER, dependencies=SEARCHES)
 async def tree(asked: Asked, job_id: JobId) -> Tree:
     """The jobs it comes from, and those that it enqueued."""
     admin = asked.admin
@@ -208,6 +219,24 @@ async def tree(asked: Asked, job_id: JobId) -> Tree:
 async def explain(asked: Asked, job_id: JobId) -> Explained:
     """Why it is not running, and what would unblock it."""
     return explanation_shown(await asked.admin.explain(job_id))
+
+
+async def meant(asked: Asked, words: str, **fields: Any) -> JobFilter:
+    """Which jobs a filter means, if whoever asks may look for that."""
+    return await asked.admin.filter(words, sees_hidden=asked.may(Role.MANAGER), **fields)
+
+
+def _urgent_place(position: str | None) -> dict[str, Any]:
+    """Where a page of the most urgent begins: behind a priority and an id."""
+    if position is None:
+        return {}
+    priority, _, job_id = position.partition(" ")
+    try:
+        if priority.isascii() and priority.isdigit() and int(priority) in PRIORITIES:
+            return {"before_priority": int(priority), "before": UUID(job_id)}
+    except ValueError:
+        pass
+    raise BadCursor
 
 
 def _unique(said: UniqueSaid) -> Unique:

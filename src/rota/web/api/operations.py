@@ -22,6 +22,8 @@ from rota.web.roles import Role, Routes
 routes = Routes("operations", "/operations")
 
 BulkVerb = Literal[ReviewVerb.ACKNOWLEDGE, ReviewVerb.DISCARD, ReviewVerb.REPROCESS]
+SLOWEST = 0.01
+"""Dead letters a second: what is slower never ends."""
 
 
 class Which(BaseModel):
@@ -50,7 +52,7 @@ class Beginning(BaseModel):
     which: Which = Which()
     reason: str | None = Field(None, max_length=2000)
     rate: float | None = Field(
-        None, gt=0, le=10_000, description="Dead letters a second; null: as fast as they go."
+        None, ge=SLOWEST, le=10_000, description="Dead letters a second; null: as fast as they go."
     )
     dry_run: bool = Field(False, description="Only count how many would be met.")
 
@@ -117,8 +119,10 @@ async def stop(asked: Asked, operation_id: UUID, why: Said = STEERING) -> Operat
 @routes.post("/{operation_id}/resume", verb="resume", role=Role.OPERATOR, status_code=202)
 async def resume(asked: Asked, operation_id: UUID, why: Said = STEERING) -> OperationShown:
     """Go on with what is left of it, here."""
-    operation = await asked.admin.resume_operation(operation_id, reason=why.reason)
-    drivers_of(asked.request.app).start(asked.admin, operation)
+    drivers = drivers_of(asked.request.app)
+    with drivers.room(asked.key):
+        operation = await asked.admin.resume_operation(operation_id, reason=why.reason)
+        drivers.start(asked.admin, operation, asked.key)
     return operation_shown(asked, operation)
 
 
@@ -132,6 +136,7 @@ async def begun(
     dry_run: bool = False,
 ) -> OperationShown:
     """Begin an operation and drive it, or only count."""
+    drivers = drivers_of(asked.request.app)
     try:
         if dry_run:
             matched = await asked.admin.match(verb, wanted)
@@ -147,10 +152,11 @@ async def begun(
                 state=None,
                 total=matched.jobs,
             )
-        operation = await asked.admin.begin_operation(verb, wanted, reason=reason, rate=rate)
+        with drivers.room(asked.key):
+            operation = await asked.admin.begin_operation(verb, wanted, reason=reason, rate=rate)
+            drivers.start(asked.admin, operation, asked.key)
     except ValueError as error:
         raise Problem(422, "bad-operation", str(error)) from error
-    drivers_of(asked.request.app).start(asked.admin, operation)
     return operation_shown(asked, operation)
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from rota.web.api.shapes import Sent
 from rota.web.asking import Asked
 from rota.web.binding import is_loopback
+from rota.web.limits import address_of
 from rota.web.problems import Problem, Unknown
 from rota.web.roles import ANYONE, Role, Routes
 
@@ -45,9 +46,9 @@ async def show(asked: Asked) -> Who:
 async def log_in(asked: Asked, login: Login, response: Response) -> Who:
     """Open a session with a token. It ends after twelve hours, or with the token."""
     _same_site(asked)
-    _slowly(asked)
-    token = await asked.desk.door.token(login.token)
+    token = await asked.desk.door.token(asked.request, login.token)
     if token is None:
+        _slowly(asked)
         raise Unknown
     asked.desk.sessions.open(asked.request, response, token_id=token.id)
     return Who(name=token.name, role=token.role, tenant=token.tenant)
@@ -65,11 +66,11 @@ async def log_out(asked: Asked) -> Response:
 @links.get("/login", verb="link", role=ANYONE, response_class=Response, include_in_schema=False)
 async def by_link(asked: Asked, key: Annotated[str, Query(max_length=100)]) -> Response:
     """Follow a login link: it counts once, on this machine."""
-    _slowly(asked)
     client = asked.request.client
     near = client is not None and is_loopback(client.host)
     user = asked.desk.sessions.links.take(key) if near else None
     if user is None:
+        _slowly(asked)
         raise Problem(
             401,
             "link-used",
@@ -87,6 +88,5 @@ def _same_site(asked: Asked) -> None:
 
 
 def _slowly(asked: Asked) -> None:
-    """Who guesses has to wait."""
-    client = asked.request.client
-    asked.desk.logins.admit("unknown" if client is None else client.host)
+    """Who guesses has to wait. Who knows does not, whoever guesses at the same address."""
+    asked.desk.logins.admit(address_of(asked.request))

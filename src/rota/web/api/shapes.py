@@ -16,6 +16,9 @@ from rota._core.redaction import for_people, redacted_text
 from rota.stores.contract import Attempt
 from rota.web.asking import Asked
 
+LISTED = 4_096
+"""In a list a payload or a result of more characters is left out: 200 of the largest would be 50 MB."""
+
 
 def _id(given: object) -> UUID:
     return given if isinstance(given, UUID) else parse_id(str(given))
@@ -49,8 +52,12 @@ class JobShown(BaseModel):
     task: str
     queue: str
     priority: int = Field(description="Lower runs first; 100 is normal.")
-    payload: dict[str, Any] = Field(description="Its arguments; what is sensitive is hidden.")
+    payload: dict[str, Any] | None = Field(
+        description="Its arguments; what is sensitive is hidden. Null in a list if it is large: the job itself has it."
+    )
+    payload_bytes: int | None = Field(None, description="The size of a payload that the list leaves out.")
     result: Any = None
+    result_bytes: int | None = Field(None, description="The size of a result that the list leaves out.")
     attempt: int
     max_attempts: int
     snoozes: int
@@ -84,8 +91,17 @@ class JobShown(BaseModel):
     review: str | None = Field(None, description="Of a dead job: where its review stands.")
 
 
-def shown(asked: Asked, job: Job, now: datetime, *, reveal: bool = False) -> JobShown:
-    """A job as everybody may see it who looks after jobs; with `reveal`, as it is stored."""
+def shown(asked: Asked, job: Job, now: datetime, *, reveal: bool = False, listed: bool = False) -> JobShown:
+    """A job as everybody may see it who looks after jobs; with `reveal`, as it is stored.
+
+    `listed` among others, it leaves out what is large.
+    """
+    payload_bytes = _left_out(job.payload_json) if listed else None
+    result_bytes = _left_out(job.result_json) if listed else None
+    if payload_bytes is not None:
+        job = job._replace(payload_json="{}")
+    if result_bytes is not None:
+        job = job._replace(result_json=None)
     seen = job if reveal else for_people(job)
     fields = {name: value for name, value in seen._asdict().items() if name in JobShown.model_fields}
     return JobShown(
@@ -94,11 +110,18 @@ def shown(asked: Asked, job: Job, now: datetime, *, reveal: bool = False) -> Job
             "public_id": public_id(job.id),
             "url": asked.url("jobs.show", job_id=str(job.id)),
             "label": job.label(now),
-            "payload": seen.payload,
+            "payload": seen.payload if payload_bytes is None else None,
+            "payload_bytes": payload_bytes,
             "result": seen.result,
+            "result_bytes": result_bytes,
             "correlation_id": job.correlation,
         }
     )
+
+
+def _left_out(text: str | None) -> int | None:
+    """How large a stored text is, if it is too large for a list."""
+    return len(text.encode()) if text is not None and len(text) > LISTED else None
 
 
 class AttemptShown(BaseModel):

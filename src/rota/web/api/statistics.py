@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from datetime import datetime
 
 from pydantic import BaseModel, Field
@@ -13,6 +15,7 @@ from rota.web.asking import Asked
 from rota.web.roles import Role, Routes
 
 routes = Routes("statistics", "/statistics")
+log = logging.getLogger("rota.web")
 
 
 class LaneShown(BaseModel):
@@ -23,7 +26,7 @@ class LaneShown(BaseModel):
 
 
 class Statistics(BaseModel):
-    """How the whole stands and goes. What could not be read is null, and `unknown` says why."""
+    """How the whole stands and goes. What could not be read is null, and `unknown` names it."""
 
     now: datetime
     since: float = Field(description="Seconds that the numbers of work are of.")
@@ -69,7 +72,7 @@ async def show(asked: Asked, since: Since = 3600.0) -> Statistics:
         lanes=None
         if seen.lanes is None
         else [LaneShown(lane=lane.lane, used=lane.used) for lane in seen.lanes],
-        unknown=dict(seen.unknown),
+        unknown=_hidden(seen.unknown),
     )
 
 
@@ -82,6 +85,13 @@ async def tenants(asked: Asked, since: Since = 3600.0) -> list[TenantShown]:
         )
         for total in await asked.admin.tenants(since)
     ]
+
+
+def _hidden(unknown: Mapping[str, str]) -> dict[str, str]:
+    """What could not be read. Why is for the log: the store's own words name its address."""
+    for part, why in unknown.items():
+        log.warning("statistics: %s could not be read: %s", part, why)
+    return dict.fromkeys(unknown, "could not be read")
 
 
 def _counted(state: State) -> bool:

@@ -61,7 +61,7 @@ async def show(asked: Asked, worker_id: UUID) -> WorkerDetails:
     for session in await asked.admin.store.sessions():
         if session.id == worker_id:
             wanted = JobFilter(states=(State.RUNNING,), session_id=worker_id, limit=HELD)
-            running = [shown(asked, job, now) for job in await asked.admin.list(wanted)]
+            running = [shown(asked, job, now, listed=True) for job in await asked.admin.list(wanted)]
             return WorkerDetails(**worker_shown(session, now).model_dump(), running=running)
     raise Problem(
         404,

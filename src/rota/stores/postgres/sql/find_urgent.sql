@@ -1,4 +1,5 @@
--- List unfinished jobs by filter, a page at a time, most urgent first. `before` names the last job of the page before.
+-- List unfinished jobs by filter, a page at a time, most urgent first. The last job of the page before is
+-- known by the priority that it had and its id, so that the next page begins there whatever became of it.
 -- Sorts the unfinished jobs that match; no table of ended jobs is read, because the states are of unfinished ones.
 -- Reads jobs, by its key or by index jobs_running where only running ones are asked for.
 SELECT
@@ -36,7 +37,6 @@ WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
        WHERE a.job_id = all_jobs.id
          AND (a.error_type = %(error)s::text OR right(a.error_type, length(%(error)s::text) + 1) = '.' || %(error)s::text)
        LIMIT 1)))
-  AND (%(before)s::uuid IS NULL OR (priority, id) > (
-       SELECT last.priority, last.id FROM rota.all_jobs AS last WHERE last.id = %(before)s::uuid LIMIT 1))
+  AND (%(before)s::uuid IS NULL OR (priority, id) > (%(before_priority)s::integer, %(before)s::uuid))
 ORDER BY priority, id
 LIMIT %(limit)s
