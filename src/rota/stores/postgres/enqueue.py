@@ -71,9 +71,9 @@ class Enqueuer:
             answers = [await self._together(jobs[0])]
         elif len(jobs) < COPY_FROM:
             await self._insert(jobs)
-            answers = created(job.id for job in jobs)
+            answers = _created(job.id for job in jobs)
         else:
-            answers = created(
+            answers = _created(
                 await self._copy(_runs(jobs), again=self._sent_before([job.id for job in jobs]))
             )
         for queue, priority, gated in spots:
@@ -166,13 +166,11 @@ class Enqueuer:
         Jobs come in runs, each like one job.
         """
         made = list[tuple[NewJob, list[Row]]]()
-        ids = list[UUID]()
         source = _chunks(runs)
 
         def taken() -> Iterator[tuple[NewJob, list[Row]]]:
             for like, chunk in source:
                 made.append((like, chunk))
-                ids.extend([id_ for id_, _ in chunk])
                 yield like, chunk
 
         async def call(connection: Connection, repeated: bool) -> None:
@@ -192,7 +190,7 @@ class Enqueuer:
             await self._run(call, seconds=BULK_SECONDS)
         except psycopg.errors.UniqueViolation:
             await self._run(lambda connection, _: call(connection, repeated=True), seconds=BULK_SECONDS)
-        return ids
+        return [id_ for _, chunk in made for id_, _ in chunk]
 
     async def _insert_many(self, connection: Connection, jobs: Sequence[NewJob]) -> None:
         waiting = iter(jobs)
@@ -282,7 +280,7 @@ class Enqueuer:
                     await task
 
 
-def created(ids: Iterable[UUID]) -> list[Enqueued]:
+def _created(ids: Iterable[UUID]) -> list[Enqueued]:
     """The answer for jobs that are all new."""
     return [Enqueued(id_, Stored.CREATED) for id_ in ids]
 
@@ -308,14 +306,18 @@ async def _send_copy(
     connection: Connection, chunks: Iterable[tuple[NewJob, list[Row]]], now: datetime
 ) -> None:
     alike: binary.Alike | None = None
+    written, rows = [binary.HEADER], 0
     async with connection.cursor().copy(statement("copy")) as copy:
-        await copy.write(binary.HEADER)
         for like, chunk in chunks:
             if alike is None or alike.like is not like:
                 alike = binary.Alike(like, now, connection.info.encoding)
-            await copy.write(alike.written(chunk))
-            await asyncio.sleep(0)  # a write seldom waits, and others of this loop want their turn
-        await copy.write(binary.TRAILER)
+            written.append(alike.written(chunk))
+            rows += len(chunk)
+            if rows >= COPY_CHUNK:  # jobs that are all different are sent together, too
+                await copy.write(b"".join(written))
+                await asyncio.sleep(0)  # a write seldom waits, and others of this loop want their turn
+                written, rows = [], 0
+        await copy.write(b"".join([*written, binary.TRAILER]))
 
 
 def _spots(jobs: Sequence[NewJob]) -> set[Spot]:
