@@ -15,7 +15,7 @@ help: ## say what the targets do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 # Remade when the project's dependencies change, or how the environment is made.
-$(INSTALLED): pyproject.toml scripts/venv.sh
+$(INSTALLED): pyproject.toml package-lock.json scripts/venv.sh scripts/assets.py
 	@sh scripts/venv.sh $(PYTHON) $(VENV)
 	@touch $@
 
@@ -30,12 +30,14 @@ lint: $(INSTALLED) ## format, lint, types and layers
 
 check: lint ## everything quick (below three minutes); for every edit
 	@# Most of it is waiting for servers and processes, so that more of it at once is quicker, also on two cores.
-	$(BIN)/python -m pytest -m "not slow and not chaos" -n 4 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not chaos and not browser" -n 4 --dist worksteal $(ARGS)
 
 types: $(INSTALLED) ## what a user's type checker sees of the public names
 	$(BIN)/pyright
 
 test: lint types system ## everything: all tests, documentation and a small chaos; what CI runs
+	@# system has fetched npm if it may; in CI nothing may be missing.
+	$(BIN)/python scripts/assets.py --tests $(if $(filter true,$(CI)),--strict)
 	$(BIN)/python -m pytest --durations=15 $(ARGS)
 	@# system has fetched a second server if it may, and has named it if not.
 	@if [ "$${CI:-}" = true ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then set -x; \
@@ -73,5 +75,5 @@ system:
 
 clean: ## remove the environment and what tools left behind; the embedded database in .rota stays
 	@if [ -d .rota ] && [ -x $(BIN)/rota ]; then $(BIN)/rota db stop || true; fi
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build node_modules
 	find src tests scripts benchmarks -name __pycache__ -not -path 'benchmarks/venvs/*' -prune -exec rm -rf {} +

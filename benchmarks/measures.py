@@ -149,12 +149,10 @@ def f0(peer: Peer, sizes: Sizes) -> dict:
 
 def f2(peer: Peer, sizes: Sizes) -> dict:
     """Beside finished and scheduled rows. The filled database is kept as a template for the repeats."""
-    if getattr(peer.server, "template_of", None) == peer.name:
+    if peer.name in getattr(peer.server, "templates", ()):
         peer.fresh(setup=False)
-        peer.url = peer.server.fresh_from_template()
+        peer.url = peer.server.fresh_from_template(peer.name)
     else:
-        peer.server.template_of = None
-        peer.server.drop_template()
         peer.fresh()
         fill = {"{done}": str(sizes.finished), "{scheduled}": str(sizes.scheduled)}
         with psycopg.connect(peer.url, autocommit=True) as c:
@@ -165,8 +163,7 @@ def f2(peer: Peer, sizes: Sizes) -> dict:
                 c.execute(statement)
             c.execute("vacuum analyze")
         if peer.name in PAIRED:
-            peer.server.keep_as_template()
-            peer.server.template_of = peer.name
+            peer.server.keep_as_template(peer.name)
     return peer.drain(peer.sizes["f"], SLOTS, limit=patience(peer))
 
 
@@ -247,7 +244,7 @@ class Measure:
     title: str
     run: Callable[[Peer, Sizes], dict]
     only: tuple[str, ...] | None = None  # peers it is for; None means all
-    late: bool = False  # needs BACKLOG in the adapter, and is dear: done peer by peer, the slow peers last
+    late: bool = False  # needs BACKLOG in the adapter, and is dear: the slow peers last
     once: bool = False  # does not vary enough to be repeated
 
     def suits(self, peer: Peer) -> bool:

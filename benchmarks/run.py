@@ -66,15 +66,22 @@ def plan(peers, names, repeat, measures, paired):
     """What to run, in order: [(peer, measure name)].
 
     First everything once, peers taking turns, so that noise falls on all alike; then the drains that need a
-    filled database, peer by peer; then the repeats; last the slow peers' filled databases, which may be cut.
+    filled database, each round in the other order, so that none is always first; then the repeats; last the slow
+    peers' filled databases, which may be cut.
     """
     early = [n for n in names if not measures[n].late]
     late = [n for n in names if measures[n].late]
     ours = [p for p in peers if p.name in paired]
     steps = [(p, n) for n in early for p in peers]
-    steps += [(p, n) for p in ours for _ in range(repeat) for n in late]
+    steps += [(p, n) for i in range(repeat) for n in late for p in (ours if i % 2 == 0 else ours[::-1])]
     again = [p for p in peers if p.name in (*paired, "raw400")]
-    steps += [(p, n) for _ in range(repeat - 1) for n in early if not measures[n].once for p in again]
+    steps += [
+        (p, n)
+        for i in range(repeat - 1)
+        for n in early
+        if not measures[n].once
+        for p in (again[::-1] if i % 2 == 0 else again)
+    ]
     steps += [(p, n) for p in peers if p not in ours for n in late]
     return [(p, n) for p, n in steps if measures[n].suits(p)]
 

@@ -65,6 +65,7 @@ class Postgres:
             self.version = c.execute("show server_version").fetchone()[0]
             self.version_num = c.info.server_version
         self._file_copy = " strategy file_copy" if self.version_num >= 150000 else ""
+        self.templates: set[str] = set()  # the peers whose filled database is kept
 
     def _usable(self, bin_dir: Path) -> Path:
         """The bin directory, or a copy of its installation where our unprivileged user cannot reach it."""
@@ -139,17 +140,14 @@ class Postgres:
         self._create(DATABASE, "")
         return self._url(DATABASE)
 
-    def keep_as_template(self) -> None:
-        """Keep the database as it is now, so that fresh_from_template can repeat it cheaply."""
-        self._create(TEMPLATE, f" template {DATABASE}{self._file_copy}")
+    def keep_as_template(self, peer: str) -> None:
+        """Keep the database of this peer as it is now, so that fresh_from_template can repeat it cheaply."""
+        self._create(f"{TEMPLATE}_{peer}", f" template {DATABASE}{self._file_copy}")
+        self.templates.add(peer)
 
-    def fresh_from_template(self) -> str:
-        self._create(DATABASE, f" template {TEMPLATE}{self._file_copy}")
+    def fresh_from_template(self, peer: str) -> str:
+        self._create(DATABASE, f" template {TEMPLATE}_{peer}{self._file_copy}")
         return self._url(DATABASE)
-
-    def drop_template(self) -> None:
-        with psycopg.connect(self.admin, autocommit=True) as c:
-            c.execute(f"drop database if exists {TEMPLATE}")
 
     def _create(self, name: str, how: str) -> None:
         with psycopg.connect(self.admin, autocommit=True) as c:
@@ -158,7 +156,7 @@ class Postgres:
             if how:  # a database with sessions cannot be copied; killed clients may take a moment to go
                 c.execute(
                     "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = any(%s)",
-                    [[DATABASE, TEMPLATE]],
+                    [[DATABASE, *(f"{TEMPLATE}_{peer}" for peer in self.templates)]],
                 )
             c.execute(f"create database {name}{how}")
             c.execute("checkpoint")

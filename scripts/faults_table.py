@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from chaos import ledger  # noqa: E402 - it is found by the line above
-from chaos.faults import EVERY, FAULTS, LONG, SMALL, Fault  # noqa: E402
+from chaos.fault import EVERY, LONG, SMALL, Fault  # noqa: E402
+from chaos.faults import FAULTS  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
 RUNS = ROOT / "tests" / "chaos" / "mixed_runs.jsonl"

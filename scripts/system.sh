@@ -17,6 +17,14 @@ shim_found() { # a library, beside the others of the machine's architecture
     ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1
 }
 
+browser_found() {
+    command -v chromium >/dev/null 2>&1
+}
+
+npm_found() {
+    command -v npm >/dev/null 2>&1
+}
+
 want() { # want NAME-OF-CHECK "what it is for" PACKAGE...
     check=$1 purpose=$2
     shift 2
@@ -34,6 +42,9 @@ want server_found "a second PostgreSQL server for the tests" postgresql-15 postg
 want pooler_found "a pooler in front of a server for the tests" pgbouncer
 # Workers must not mind that their machine's clock is wrong.
 want shim_found "wrong clocks for the chaos tests" faketime
+# The pages are tried in a real browser, with the scripts that npm fetches for them.
+want browser_found "a browser for the tests of the pages" chromium
+want npm_found "the scripts that the pages load" npm
 
 if [ "$missing" = 1 ] && [ "${CI:-}" = true ]; then
     echo "this is CI: what is missing above is a failure." >&2

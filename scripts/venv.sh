@@ -42,3 +42,6 @@ fi
 # The pip that comes with Python 3.11 does not know dependency groups (pip 25.1 does).
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check --upgrade "pip>=25.1"
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable . --group dev
+
+# The install has fetched the dashboard's scripts, but pip keeps to itself whether it could; this says so, or does nothing.
+"$venv/bin/python" scripts/assets.py

@@ -20,13 +20,12 @@ LEASE = 15.0
 ANY = Wanted(limit=100)
 ONE = Wanted(limit=1)
 
-_first = int(time.time() * 1000) << 80 | 7 << 76 | 2 << 62
 _numbers = count(1)
 
 
 def new_id() -> UUID:
-    """A UUIDv7; each is later than the one before."""
-    return UUID(int=_first | next(_numbers) << 40)
+    """A UUIDv7 of now, by the real clock; each is later than the one before."""
+    return UUID(int=int(time.time() * 1000) << 80 | 7 << 76 | 2 << 62 | next(_numbers) << 40)
 
 
 # The day of the whole run, also when midnight passes on the way: the tests' databases have its days, and one week more.

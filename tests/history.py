@@ -149,6 +149,9 @@ REST = [
     """INSERT INTO rota.schedule_ticks (schedule, tick, origin, outcome, job_id, at)
     SELECT 'nightly', now() - interval '10 minutes' * g, 'tick', 'enqueued', md5(g::text)::uuid, now()
     FROM generate_series(1, 10000) AS g""",
+    """INSERT INTO rota.schedule_ticks (schedule, tick, origin, outcome, job_id, at)
+    SELECT 'poll-' || g % 20, now() - interval '1 minute' * g, 'tick', 'enqueued', md5(g::text)::uuid, now()
+    FROM generate_series(1, 80000) AS g""",
     """INSERT INTO rota.queues (name, target) VALUES ('mail', 30), ('reports', 600)""",
 ]
 

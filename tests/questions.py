@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -55,6 +55,8 @@ def questions(some: dict[str, UUID]) -> dict[str, Question]:
         asked[f"jobs list {name}"] = lambda admin: admin.list(JobFilter(**fields))
 
     listed("(all)")
+    listed("(brief)", brief=True)
+    listed("(brief) --task", brief=True, task=COMMON)
     listed("oldest first", oldest_first=True)
     listed("the next page", before=some["finished"])
     for state in State:
@@ -77,6 +79,8 @@ def questions(some: dict[str, UUID]) -> dict[str, Question]:
         "error:, a type": {"error": "TimeoutError"}, "error:, a class": {"error": "non_retryable"},
         "error:, none": {"error": "SmtpError"},
         "priority:, none": {"priority_to": 3}, "priority:, some": {"priority_from": 50, "priority_to": 50},
+        "attempt>0": {"attempt_from": 1}, "attempt:, none": {"attempt_from": 30_000},
+        "state:pending attempt>0": {"attempt_from": 1, "states": (State.PENDING,)},
         "worker:, none": {"worker": "nowhere"}, "worker:, ended": {"worker": "host-20"},
         "worker: state:running": {"worker": "host-1", "states": (State.RUNNING,)},
         "created>1h": {"created_from": datetime.now(UTC) - timedelta(hours=1)},
@@ -121,6 +125,12 @@ def questions(some: dict[str, UUID]) -> dict[str, Question]:
         return await admin.failure(group.fingerprint)
 
     asked["failures show"] = one_group
+
+    async def by_hour(admin: Admin) -> Any:
+        found = await admin.failures(DeadFilter(reviews=tuple(Review)))
+        return await admin.failure_hours([group.fingerprint for group in found])
+
+    asked["failures by the hour"] = by_hour
     for name, wanted in {
         "(all)": AuditFilter(), "--actor": AuditFilter(actor="person-7"), "--actor, none": AuditFilter(actor="nobody"),
         "--action": AuditFilter(action="hold"), "--job": AuditFilter(job_id=some["dead"]),
@@ -132,16 +142,30 @@ def questions(some: dict[str, UUID]) -> dict[str, Question]:
     asked["stats, a day"] = lambda admin: admin.overview(DAY)
     asked["figures, an hour"] = lambda admin: admin.figures(HOUR)
     asked["figures, a day"] = lambda admin: admin.figures(DAY)
+    asked["series, an hour"] = lambda admin: admin.series(HOUR)
+    asked["series, a day"] = lambda admin: admin.series(DAY)
+    asked["depths, an hour"] = lambda admin: admin.depths(HOUR)
+    asked["depths, a day"] = lambda admin: admin.depths(DAY)
     asked["tenants, an hour"] = lambda admin: admin.tenants(HOUR)
     asked["tenants, a day"] = lambda admin: admin.tenants(DAY)
+    asked["tenants along a day"] = lambda admin: admin.tenant_series(DAY)
+    asked["what took room, a day"] = lambda admin: admin.room_series(DAY)
+    asked["who has the slots"] = lambda admin: admin.running_by_tenant()
     asked["unserved"] = lambda admin: admin.unserved()
     asked["living"] = lambda admin: admin.living()
     asked["tasks"] = lambda admin: admin.tasks()
     asked["heads"] = lambda admin: admin.store.heads()
     asked["schedule ticks"] = lambda admin: admin.store.ticks("nightly")
+
+    async def tick_days(admin: Admin) -> Any:
+        since = await admin.store.now() - timedelta(days=30)
+        return await admin.store.tick_days("nightly", since, late=60.0, limit=100_000)
+
+    asked["ticks of a schedule by day"] = tick_days
     asked["top"] = lambda admin: admin.picture()
     asked["why the first of a queue waits"] = lambda admin: admin.explain_first(queue="reports")
     asked["payload sizes"] = lambda admin: admin.payload_sizes()
+    asked["stints of a worker"] = lambda admin: admin.stints(uuid4(), 600.0)
 
     async def followed(admin: Admin) -> Any:
         return await admin.happened(Mark(await admin.store.now()), HappeningFilter())
@@ -178,6 +202,10 @@ class Sent(NamedTuple):
     """Planned for these values; else once for all, as connections to the server itself ask for."""
 
 
+PLANLESS = re.compile(r"(UN)?LISTEN|SHOW|SET", re.IGNORECASE)
+"""Statements that have no plan; `rota doctor` sends itself a hint."""
+
+
 @contextmanager
 def overheard() -> Iterator[list[Sent]]:
     """The statements that stores send meanwhile."""
@@ -188,7 +216,7 @@ def overheard() -> Iterator[list[Sent]]:
     async def executing(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
         if "plan_cache_mode" in str(query):
             tailored.add(id(self))  # until the transaction ends
-        elif isinstance(query, str):
+        elif isinstance(query, str) and not isinstance(params, list) and not PLANLESS.match(query):
             inside = self.pgconn.transaction_status == TransactionStatus.INTRANS
             sent.append(Sent(query, dict(params or {}), inside and id(self) in tailored))
         return await execute(self, query, params, **options)

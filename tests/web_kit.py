@@ -25,11 +25,12 @@ HOST = "jobs.example.org"
 class Site:
     """An app with two tasks, its API, and whoever asks."""
 
-    def __init__(self, store: Store, **options: Any) -> None:
+    def __init__(self, store: Store, *, pages: bool = False, **options: Any) -> None:
         self.app = Rota(store=store)
         self.store = store
         define_tasks(self.app)
-        self.asgi = rota.web.http_api(self.app, **({"hosts": [HOST, "localhost"], "burst": 1000} | options))
+        made = rota.web.dashboard if pages else rota.web.http_api
+        self.asgi = made(self.app, **({"hosts": [HOST, "localhost"], "burst": 1000} | options))
         self._clients: list[httpx.AsyncClient] = []
 
     async def token(self, role: str | Role = "manager", tenant: str | None = None, **more: Any) -> str:
@@ -56,6 +57,15 @@ class Site:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         client = httpx.AsyncClient(transport=transport, base_url=base, headers=named)
         self._clients.append(client)
+        return client
+
+    async def browser(
+        self, role: str | Role = "manager", tenant: str | None = None, **more: Any
+    ) -> httpx.AsyncClient:
+        """Somebody with a browser who has logged in: he asks for pages, from this site, with a cookie."""
+        client = self.anonymous(accept="text/html", sec_fetch_site="same-origin", **more)
+        answer = await client.post("/enter", data={"token": await self.token(role, tenant)})
+        assert answer.status_code == 303, answer.text
         return client
 
     async def close(self) -> None:
@@ -110,9 +120,13 @@ class Stream:
 
 
 @asynccontextmanager
-async def streamed(asgi: Any, path: str, headers: Any, params: dict[str, str]) -> AsyncIterator[Stream]:
+async def streamed(
+    asgi: Any, path: str, headers: Any, params: dict[str, str], *, stuck: bool = False
+) -> AsyncIterator[Stream]:
     """Ask for an answer that does not end by itself, which httpx cannot read without a server."""
     stream = Stream()
+    if stuck:
+        stream.reading.clear()
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
         "path": path, "raw_path": path.encode(), "root_path": "", "query_string": urlencode(params).encode(),

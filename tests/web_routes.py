@@ -124,7 +124,7 @@ async def parked(stage: Stage, _tenant: str | None) -> dict[str, str]:
 
 
 async def a_worker(stage: Stage, tenant: str | None) -> dict[str, str]:
-    session = SessionStart(uuid4(), "host", 7, {"general": 5}, ("mail",), tenant=tenant)
+    session = SessionStart(uuid4(), "host", 7, {"general": 5}, ("mail",), tenant=tenant, hears=True)
     await stage.store.open_session(session, lease=1e6)
     return {"worker_id": str(session.id)}
 
@@ -169,20 +169,25 @@ EXAMPLES: dict[str, Example] = {
     "jobs.kill": Example(A_RUNNING_JOB),
     "jobs.delete": Example(A_DEAD_JOB),
     "jobs.sweep": Example(json={"verb": "hold", "filter": "", "dry_run": False}),
+    "jobs.operate": Example(json={"verb": "hold", "filter": "", "expected": 10}),
     "jobs.purge": Example(json={"filter": "", "dry_run": False}),
     "queues.list": Example(scoped=False),
     "queues.show": Example(named("post"), scoped=False),
+    "queues.purge": Example(named("post"), json={"name": "post"}, shared=True),
     "tasks.list": Example(),
     "tasks.show": Example(named("mail"), shared=True),
     "tasks.release": Example(parked, scoped=False),
     "workers.list": Example(),
     "workers.show": Example(a_worker),
+    "workers.drain": Example(a_worker, json={"reason": "deploy"}, scoped=False),
+    "workers.stop": Example(a_worker, scoped=False),
     "schedules.list": Example(scoped=False),
     "schedules.show": Example(a_schedule, scoped=False),
     "schedules.next": Example(a_schedule, params={"count": "3"}, scoped=False),
     "schedules.run": Example(a_schedule, scoped=False),
     "schedules.pause": Example(a_schedule, json={"reason": "maintenance"}, scoped=False),
     "schedules.resume": Example(a_schedule, scoped=False),
+    "schedules.edit": Example(a_schedule, json={"timing": "0 4 * * *", "dry_run": True}, scoped=False),
     "schedules.reset": Example(a_schedule, scoped=False),
     "schedules.backfill": Example(
         a_schedule,
@@ -207,6 +212,8 @@ EXAMPLES: dict[str, Example] = {
     "audit.list": Example(),
     "statistics.show": Example(scoped=False),
     "statistics.tenants": Example(),
+    "statistics.series": Example(params={"since": "6h", "queue": "post"}, scoped=False),
+    "statistics.depths": Example(params={"step": "5m"}, scoped=False),
     "doc20_dlq.list": Example(),
     "doc20_dlq.statistics": Example(),
     "doc20_dlq.show": Example(of(Stage.dead, "dlq_id")),

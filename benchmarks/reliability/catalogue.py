@@ -16,6 +16,7 @@ from reliability.figures import (
     snapshot,
     soak,
     stop,
+    ticks,
     zombie,
 )
 
@@ -29,6 +30,7 @@ MODULES = (
     poison,
     network,
     pooler,
+    ticks,
     snapshot,
     pending,
     race,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutant import Mutant
 
 SQL = "stores/postgres/sql"
+MIGRATIONS = "stores/postgres/migrations"
 LETTERS = "conformance/test_dead_letters.py"
 REPROCESSING = "conformance/test_reprocessing.py"
 OPERATIONS = "conformance/test_operations_stored.py"
@@ -60,6 +61,30 @@ MUTANTS = (
         by="test_a_dead_letter_is_back_in_review_when_the_new_job_dies_and_only_one_of_them_is_open[memory]",
     ),
     Mutant(
+        name="a seal does not follow from the one before",
+        file="_core/seal.py",
+        old="return sha256(before + digest + str(_micros(at)).encode()).digest()",
+        new="return sha256(digest + str(_micros(at)).encode()).digest()",
+        where="conformance/test_seals.py",
+        by="test_an_audit_that_nobody_touched_is_as_it_was_written[postgres]",
+    ),
+    Mutant(
+        name="a row of the audit that is gone is taken to be removed on purpose",
+        file="_core/seal.py",
+        old="if limit is None or seal.at >= limit",
+        new="if limit is not None and seal.at >= limit",
+        where="stores/postgres/test_audit_tampering.py",
+        by="test_a_row_that_was_taken_out_is_named",
+    ),
+    Mutant(
+        name="the chain of the audit is locked before the commit",
+        file=f"{MIGRATIONS}/0014_seals.sql",
+        old="DEFERRABLE INITIALLY DEFERRED",
+        new="DEFERRABLE INITIALLY IMMEDIATE",
+        where="stores/postgres/test_audit_tampering.py",
+        by="test_two_who_act_at_once_do_not_wait_for_each_other_until_they_commit",
+    ),
+    Mutant(
         name="a tenant finds the jobs of others by their ids",
         file="admin/scope.py",
         old="return [job for job in await self._store.get(job_ids) if job.tenant == self.tenant]",
@@ -70,8 +95,8 @@ MUTANTS = (
     Mutant(
         name="a tenant reads the whole audit",
         file="admin/scope.py",
-        old="return [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]",
-        new="return list(rows)",
+        old="mine = (row for row in rows if (row.about if row.job_id is None else row.job_id) in own)",
+        new="mine = list(rows)",
         where=SCOPE,
         by="test_the_audit_tells_of_ones_own_jobs[memory]",
     ),

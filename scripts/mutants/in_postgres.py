@@ -141,6 +141,14 @@ SESSIONS = (
         by="test_an_ended_session_gets_no_work_and_never_returns[postgres]",
     ),
     Mutant(
+        name="an order is left for a worker that will never hear it",
+        file=f"{SQL}/order_worker.sql",
+        old="s.hears_orders AND ",
+        new="",
+        where="conformance/test_worker_orders.py",
+        by="test_a_session_that_ended_expired_never_was_or_does_not_hear_gets_no_order[postgres]",
+    ),
+    Mutant(
         name="the rescuer ends sessions that still beat",
         file=f"{SQL}/end_expired.sql",
         old="    WHERE s.ended_at IS NULL AND s.lease_until <= coalesce(%(now)s::timestamptz, now())\n",

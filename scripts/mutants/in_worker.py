@@ -11,6 +11,50 @@ FAREWELL = "worker/supervisor/test_farewell.py"
 DEATHS = "worker/process/test_process_deaths.py"
 SUPERVISED = "worker/supervisor/test_supervised_deaths.py"
 CHILDREN = "worker/executors/process"
+OWN = "worker/test_own_transactions.py"
+
+ONE_COMMIT = (
+    Mutant(
+        name="a handler's rows are committed although its job is somebody else's",
+        file="stores/postgres/own.py",
+        old='                if rows and verb == "exchange":\n                    await self.undo()',
+        new='                if rows is None and verb == "exchange":\n                    await self.undo()',
+        where=OWN,
+        by="test_a_worker_that_lost_its_job_commits_nothing[coroutine]",
+    ),
+    Mutant(
+        name="a plain function's rows are committed although its job is somebody else's",
+        file="stores/postgres/own.py",
+        old='                if rows and verb == "exchange":\n                    self._undo_plain()',
+        new='                if rows is None and verb == "exchange":\n                    self._undo_plain()',
+        where=OWN,
+        by="test_a_worker_that_lost_its_job_commits_nothing[thread]",
+    ),
+    Mutant(
+        name="a commit whose answer was lost counts as undone",
+        file="stores/postgres/own.py",
+        old="            if not await asyncio.to_thread(self._landed):\n",
+        new="            if True:\n",
+        where="chaos/test_one_commit.py",
+        by="test_a_commit_whose_answer_was_lost_is_known_by_asking",
+    ),
+    Mutant(
+        name="a handler that does not stop keeps its locks",
+        file="worker/runner.py",
+        old="            run.work.cut()",
+        new="            pass",
+        where=OWN,
+        by="test_a_handler_that_does_not_stop_is_undone_and_its_locks_are_freed",
+    ),
+    Mutant(
+        name="whatever a handler left on its connection reaches the next one",
+        file="stores/postgres/lent.py",
+        old='    await connection.execute("DISCARD ALL")\n',
+        new="",
+        where=OWN,
+        by="test_what_a_handler_leaves_behind_on_its_connection_does_not_reach_the_next",
+    ),
+)
 
 SELF_FENCING = (
     Mutant(
@@ -220,6 +264,14 @@ PROCESSES = (
         by="test_where_the_supervisor_ended_the_child_only_the_guilty_job_pays[memory]",
     ),
     Mutant(
+        name="a child that was asked from afar to go is replaced",
+        file="worker/supervisor/posts.py",
+        old="self.child is None and not self.closed and now",
+        new="self.child is None and now",
+        where="worker/supervisor/test_supervised_orders.py",
+        by="test_of_two_children_the_other_goes_on_and_the_drained_one_is_not_replaced",
+    ),
+    Mutant(
         name="what the jobs of a dead child have started runs on",
         file="worker/supervisor/supervisor.py",
         old="        child.kill_group()  # what its jobs have started and left behind\n",
@@ -229,4 +281,4 @@ PROCESSES = (
     ),
 )
 
-MUTANTS = (*SELF_FENCING, *ENDINGS, *PROCESSES)
+MUTANTS = (*ONE_COMMIT, *SELF_FENCING, *ENDINGS, *PROCESSES)

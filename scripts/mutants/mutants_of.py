@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import in_account
+import in_charts
 import in_finding
 import in_payloads
 import in_postgres
@@ -16,6 +17,7 @@ ALL = (
     *in_rules.MUTANTS,
     *in_postgres.MUTANTS,
     *in_account.MUTANTS,
+    *in_charts.MUTANTS,
     *in_finding.MUTANTS,
     *in_payloads.MUTANTS,
     *in_retention.MUTANTS,

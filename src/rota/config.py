@@ -29,6 +29,7 @@ from pydantic import (
 
 from rota._core.durations import seconds
 from rota._core.payload import LIMIT_BYTES, WARN_BYTES
+from rota._core.trace_link import checked_trace_url
 from rota.errors import ConfigError
 
 EMBEDDED = "embedded:"
@@ -116,11 +117,14 @@ class Settings(BaseModel):
     result_limit: Bytes = LIMIT_BYTES
     log_format: Literal["auto", "text", "json"] = "auto"
     log_location: str | None = None
-    """Where workers put the whole logs of jobs: `file:///var/log/rota`. The newest lines are in the store anyway."""
+    """Where workers put the whole logs of jobs: `file:///var/log/rota` or `s3://bucket/logs`."""
     schedules: bool = True
     """Whether workers turn the ticks of schedules into jobs."""
     maintenance: tuple[str, ...] = ()
     """Windows in which no schedule ticks: `0 1 * * SUN for 2h`."""
+
+    trace_url: str | None = None
+    """Where the pages and the API say that a job's trace is: `https://jaeger.example/trace/{trace_id}`."""
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
@@ -149,6 +153,11 @@ class Settings(BaseModel):
         ):
             return None if value is None else checked_url(value)
         raise ValueError("it is not an address of PostgreSQL; write postgresql://user:password@host/database")
+
+    @field_validator("trace_url")
+    @classmethod
+    def _read_trace_url(cls, value: str | None) -> str | None:
+        return None if value is None else checked_trace_url(value)
 
     @field_validator("lanes", mode="before")
     @classmethod

@@ -8,22 +8,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from rota._core.effects import effect_key
 from rota._core.ids import public_id
 from rota._core.job import Job
-from rota.errors import Cancel, NotInJob
+from rota.errors import Cancel, NotInJob, NotSupported
+
+if TYPE_CHECKING:
+    from rota.stores.contract import Store
+    from rota.stores.transaction_contract import OwnTransaction
 
 
 class RunningJob:
     """The job that the calling handler runs for. Made by the worker, one for each attempt."""
 
-    __slots__ = ("cancel_requested", "job")
+    __slots__ = ("cancel_requested", "job", "work")
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.work: OwnTransaction | None = None
+        """Its transaction, once it asked for one."""
         self.cancel_requested = False
         """Somebody asked to stop this job. A handler in a thread looks here, or calls `stop_if_cancelled()`."""
 
@@ -152,6 +158,29 @@ class RunningJob:
         """The log of this job: `current_job().log.info("fetched %d rows", n)`. `rota jobs logs` shows it."""
         return JobLog(self)
 
+    def transaction(self) -> OwnTransaction:
+        """A connection to the database of the jobs, whose work is committed together with this job's end.
+
+        `async with` gives a coroutine a psycopg `AsyncConnection`, `with` gives a
+        plain function a psycopg `Connection`. Nothing is committed before the
+        handler has returned; then its rows and the completion of the job are one
+        commit. If it raises, crashes or loses its job, none of it ever was. Every
+        block works in the same transaction, and is undone by itself if it raises.
+        """
+        if self.work is None:
+            store = home.get()
+            if store is None:
+                raise NotInJob("current_job().transaction() works in a task that a worker runs.")
+            make: Callable[[Job], OwnTransaction] | None = getattr(store, "own_transaction", None)
+            if make is None:
+                raise NotSupported(
+                    store.name,
+                    "commit your rows together with the end of a job",
+                    "Keep jobs in the PostgreSQL of your rows, or write a handler that can be repeated.",
+                )
+            self.work = make(self.job)
+        return self.work
+
     def stop_if_cancelled(self) -> None:
         """End this attempt as cancelled if somebody asked for that; for handlers that run in threads."""
         if self.cancel_requested:
@@ -205,6 +234,9 @@ keeper: ContextVar[Callable[[RunningJob, int, str], None] | None] = ContextVar(
     "rota_log_keeper", default=None
 )
 """Who keeps the lines of jobs that run here. The worker says so, for all that it runs."""
+
+home: ContextVar[Store | None] = ContextVar("rota_home", default=None)
+"""Where the jobs that run here are kept. The worker says so, for all that it runs."""
 
 
 def current_job() -> RunningJob:

@@ -123,14 +123,14 @@ class EnqueueError(RotaError):
 class UnknownTask(EnqueueError, LookupError):
     """A job names a task that nobody has registered."""
 
-    def __init__(self, name: str, known: Collection[str]) -> None:
+    def __init__(self, name: str, known: Collection[str], *, published: bool = False) -> None:
         self.name = name
         close = get_close_matches(name, known, n=1)
-        super().__init__(
-            f"no task named {name!r} is registered here ({len(known)} are)"
-            + (f"; did you mean {close[0]!r}?" if close else ".")
-            + " Import the module that defines it before you use it."
-        )
+        meant = f"; did you mean {close[0]!r}?" if close else "."
+        fix = "Import the module that defines it before you use it."
+        if published:  # it was looked for in the store: whoever asks may have no code
+            fix = "`rota tasks list` shows all; a worker or `rota deploy` makes those of its code known."
+        super().__init__(f"no task named {name!r} is registered here ({len(known)} are){meant} {fix}")
 
 
 class PayloadInvalid(EnqueueError, ValueError):
@@ -273,7 +273,7 @@ class OperationNotFound(JobError, LookupError):
     """No bulk operation has this id."""
 
     def __init__(self, operation_id: object) -> None:
-        super().__init__(f"no operation has the id {operation_id}. `rota dlq operations list` shows them.")
+        super().__init__(f"no operation has the id {operation_id}. `rota operations list` shows them.")
 
 
 class OperationOver(JobError):

@@ -60,4 +60,6 @@ def seen(session: SessionRecord) -> WorkerSeen:
         session.tenant,
         sum(session.lanes.values()),
         tuple((slots, (session.queues or {}).get(name)) for name, slots in session.lanes.items()),
+        session.order is not None,
+        session.memory,
     )

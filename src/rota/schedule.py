@@ -13,7 +13,7 @@ from rota._core.durations import Duration, seconds
 from rota._core.schedule import CAP, GRACE, Misfire, Overlap, ScheduleSpec, template_of
 from rota.enqueueing import Using
 from rota.errors import PayloadInvalid, ScheduleError
-from rota.schedule_times import EVERY, IntervalTimes, times_of, windows_of
+from rota.schedule_times import EVERY, IntervalTimes, times_of, windows_of, zone_of
 from rota.task import AsyncTask, SyncTask, Task
 
 P = ParamSpec("P")
@@ -201,31 +201,48 @@ def one_of(what: str, kind: type[V], value: object) -> V:
 
 def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """Refuse what cannot tick as it is said: by the code, or by code and operators together."""
-    times = times_of(spec.timing, spec.tz)
-    windows_of(spec.windows, spec.tz)
+    for trouble in troubles(spec).values():
+        raise ScheduleError(trouble)
+    return spec
+
+
+def troubles(spec: ScheduleSpec) -> dict[str, str]:
+    """Why it cannot tick as it is said, by the name of the field that is to be put right; the first is told first."""
+    try:
+        zone_of(spec.tz)
+    except ScheduleError as error:
+        return {"tz": str(error)}  # without a zone no time can be read
+    found: dict[str, str] = {}
+    times = None
+    try:
+        times = times_of(spec.timing, spec.tz)
+    except ScheduleError as error:
+        found["timing"] = str(error)
+    try:
+        windows_of(spec.windows, spec.tz)
+    except ScheduleError as error:
+        found["windows"] = str(error)
     if isinstance(times, IntervalTimes) and spec.jitter > times.length:
-        raise ScheduleError(
+        found["jitter"] = (
             f"jitter of {spec.jitter:g} s is longer than the time between two ticks ({spec.timing}). Make it shorter."
         )
     for what, length in (("jitter", spec.jitter), ("grace", spec.grace)):
         if not length >= 0:  # nor what is not a number
-            raise ScheduleError(f"{what} of {length:g} s is no length of time. Give 0 or more.")
+            found.setdefault(what, f"{what} of {length:g} s is no length of time. Give 0 or more.")
     if spec.jitter > LONGEST_JITTER:
-        raise ScheduleError(
-            f"jitter of {spec.jitter:g} s is too long; at most a day. Choose another time instead."
-        )
+        words = f"jitter of {spec.jitter:g} s is too long; at most a day. Choose another time instead."
+        found.setdefault("jitter", words)
     if spec.grace > LONGEST_GRACE:
-        raise ScheduleError(
-            f"grace of {spec.grace:g} s is too long; at most a week. Use misfire for longer outages."
-        )
+        words = f"grace of {spec.grace:g} s is too long; at most a week. Use misfire for longer outages."
+        found.setdefault("grace", words)
     if isinstance(spec.cap, bool) or not isinstance(spec.cap, int) or not 1 <= spec.cap <= LARGEST_CAP:
-        raise ScheduleError(f"cap {spec.cap!r} is not a whole number from 1 to {LARGEST_CAP}.")
+        found["cap"] = f"cap {spec.cap!r} is not a whole number from 1 to {LARGEST_CAP}."
     if spec.misfire is Misfire.ALL and spec.overlap is Overlap.SKIP:
-        raise ScheduleError(
+        found["misfire"] = (
             "misfire='all' makes several jobs at once, and overlap='skip' allows one. Use overlap='allow', "
             "or misfire='last'."
         )
-    return spec
+    return found
 
 
 def refuse_twin(first: Schedule, second: Schedule) -> None:

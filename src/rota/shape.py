@@ -8,6 +8,7 @@ stored, so a job enqueued today gets tomorrow's default.
 from __future__ import annotations
 
 import inspect
+import json
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -28,6 +29,8 @@ _CONFIG = ConfigDict(extra="forbid", populate_by_name=True, val_json_bytes="base
 _JSON = CoreConfig(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 _SHOWN_PROBLEMS = 3
 _SHOWN_VALUE = 60
+_PUBLISHED = 500
+"""So many characters of a doc, or of a default, are published."""
 
 
 class Arguments:
@@ -46,6 +49,11 @@ class Arguments:
         """The parameter of a task that has just one."""
         self.alone = self.only if self.only in self.positional else None
         """The same, where it may be given by place."""
+        self._doc = (
+            " ".join((fn.__doc__ or "").partition("\n\n")[0].split())[:_PUBLISHED]
+            if inspect.isroutine(fn)
+            else ""
+        )
         self._takes = str(signature.replace(return_annotation=inspect.Signature.empty))
         self._positional_only = tuple(p.name for p in self.named.values() if p.kind is p.POSITIONAL_ONLY)
         rest = next((p for p in parameters if p.kind is p.VAR_KEYWORD), None)
@@ -152,8 +160,21 @@ class Arguments:
         return {*self.named, *(name for hint in self._hints.values() for name in names_in(hint))}
 
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the payload."""
-        return self._adapter.json_schema()
+        """The JSON Schema of the payload, with what the function says of itself: its doc, and defaults that JSON has.
+
+        Forms show them. A default that should not be seen is left out.
+        """
+        schema = self._adapter.json_schema()
+        if self._doc:
+            schema["description"] = self._doc
+        for name, parameter in self.named.items():
+            if parameter.default is parameter.empty:
+                continue
+            with suppress(PayloadInvalid, ValidationError):
+                default = json.loads(self.written({name: parameter.default}))[name]
+                if len(str(default)) <= _PUBLISHED and redacted(default, name=name) == default:
+                    schema["properties"][name]["default"] = default
+        return schema
 
     def _with_rest(self, fields: dict[str, Any]) -> dict[str, Any]:
         assert self._rest is not None

@@ -52,7 +52,7 @@ async def test_a_high_error_rate_names_the_task_and_the_command(admin, store):
     await minute(store, "rare", failed=9)
     [alert] = (await admin.picture()).alerts
 
-    assert alert.what == "task charge: 40% of 100 attempts failed in the last 5m"
+    assert alert.what == "task charge: 40 % of 100 attempts failed in the last 5 minutes"
     assert "rota failures list --task charge" in alert.do
 
 
@@ -79,7 +79,7 @@ async def test_a_tenant_that_floods_a_late_queue_is_named(admin, store, clock: C
     clock.advance(31)
     [alert] = (await admin.picture()).alerts
 
-    assert alert.what.endswith("; 95% of it is tenant acme's")
+    assert alert.what.endswith("; 95 % of it is tenant acme's")
     assert "rota jobs hold --tenant acme --queue mail --state pending --dry-run" in alert.do
 
 
@@ -116,6 +116,26 @@ async def test_a_parked_task_is_bad_and_says_how_it_is_released(admin, store):
     assert alert.do.endswith("rota tasks release pdf")
 
 
+async def test_commands_mean_a_hostile_name_and_nothing_else(admin, store, clock: Clock):
+    name, quoted = "a; rm -rf $HOME", "'a; rm -rf $HOME'"
+    await a_worker(store, queues={"general": ("default",)})
+    await store.publish_queues([Queue("default", target="30s")])
+    for _ in range(2):
+        await store.note_crash(Crash(name, "v1", new_id(), 2, "SIGSEGV"), limit=2, within=3600)
+    await minute(store, name, failed=100)
+    await store.enqueue([a_job(name, queue=name), *(a_job("mail", tenant=name) for _ in range(9))])
+    clock.advance(31)
+
+    commands = [alert.do for alert in (await admin.picture()).alerts]
+    commands += [finding.fix for finding in await admin.examine_work() if finding.fix]
+    why = await admin.explain_first(task=name)
+    commands += [one.command for one in (why, *why.also) if one.command]
+
+    named = [command for command in commands if name in command]
+    assert len(named) >= 7
+    assert [command for command in named if name in command.replace(quoted, "")] == []
+
+
 async def test_a_full_lane_and_a_run_past_its_timeout_are_warnings(admin, shop, store, clock: Clock):
     job = await shop.run(await shop.add(timeout=60.0))
     await minute(store, "mail", done=1, lanes=[LaneTotal("fast", 100, 91), LaneTotal("slow", 100, 90)])
@@ -123,7 +143,7 @@ async def test_a_full_lane_and_a_run_past_its_timeout_are_warnings(admin, shop, 
     found = (await admin.picture()).alerts
 
     assert [alert.bad for alert in found] == [False, False]
-    assert found[0].what == "lane fast is 91% full"
+    assert found[0].what == "lane fast is 91 % full"
     assert found[1].what == f"job {job.id} (mail) runs for 2m, and its timeout is 60 s"
 
 

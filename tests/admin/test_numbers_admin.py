@@ -56,6 +56,7 @@ async def test_a_queue_that_keeps_its_target_is_not_late(admin, store, clock: Cl
     assert [view.late for view in (await admin.overview()).queues()] == [True]
 
 
+@pytest.mark.scenario(20)
 async def test_what_cannot_be_read_is_none_and_says_why(admin, store, monkeypatch):
     async def away(*_given):
         raise StoreUnavailable("the line is cut")
@@ -69,3 +70,16 @@ async def test_what_cannot_be_read_is_none_and_says_why(admin, store, monkeypatc
     assert seen.unknown == {"counts": "the line is cut", "figures": "the line is cut"}
     [mail] = seen.queues()
     assert (mail.pending, mail.done, mail.slots) == (None, None, 0)
+
+
+async def test_charts_are_drawn_of_slices_that_fit_the_stretch(admin, store, clock: Clock):
+    sent = Total("mail", "send", Ending.COMPLETED, 4, runs={bucket(0.5): 4})
+    await store.note_minutes(
+        new_id(), [Minute(NOON, [sent, sent._replace(queue="slow", ending=Ending.DEAD)])]
+    )
+
+    chart = await admin.series()
+    assert (chart.step, len(chart.points), chart.since) == (60.0, 61, NOON - timedelta(hours=1))
+    assert (chart.points[-1].completed, chart.points[-1].dead) == (4, 4)
+    assert [point.attempts for point in (await admin.series(86_400.0, queue="slow")).points][-1:] == [4]
+    assert (await admin.series(600.0, 300.0, task="other")).points[-1].attempts == 0

@@ -216,7 +216,7 @@ async def test_two_operations_at_once_do_each_letter_once(admin: Admin, store, l
 
 
 async def test_an_unknown_operation_is_named(admin: Admin):
-    with pytest.raises(OperationNotFound, match="`rota dlq operations list` shows them"):
+    with pytest.raises(OperationNotFound, match="`rota operations list` shows them"):
         await admin.operation(new_id())
 
 

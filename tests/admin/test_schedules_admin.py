@@ -189,3 +189,22 @@ async def test_an_absent_schedule_is_deleted_and_the_audit_keeps_what_it_was(
     assert (deleted.actor, deleted.action, deleted.reason) == ("ada", "delete", "replaced")
     assert deleted.before == "every 5m (UTC) calls email, active, timing=every 5m"
     assert (await ada.schedules()).schedules == ()
+
+
+async def test_the_audit_of_an_edit_hides_what_pages_hide(ada: Admin, store: Store):
+    secret = '{"login": {"token": ["t0psecret"]}, "to": "ann"}'
+    await ada.edit_schedule("nightly", Edits(payload_json=secret))
+    await ada.pause_schedule("nightly")
+
+    rows = await store.audit()
+    assert "t0psecret" not in str(rows)
+    assert "ann" in (rows[0].after or "")
+    assert "t0psecret" in (await ada.schedule("nightly")).effective.template_json
+
+
+async def test_arguments_that_were_copied_from_where_they_are_hidden_are_refused(ada: Admin, store: Store):
+    await ada.edit_schedule("nightly", Edits(payload_json='{"password": "hunter2"}'))
+    with pytest.raises(ScheduleError, match=r"have \*\*\* in them, which stands for something hidden"):
+        await ada.edit_schedule("nightly", Edits(payload_json='{"password": "***", "to": "bob"}'))
+
+    assert "hunter2" in (await ada.schedule("nightly")).effective.template_json

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from rota._core.actions import Audit, AuditFilter
@@ -98,12 +100,38 @@ async def test_the_audit_of_one_tenant_does_not_end_where_others_were_busy(shop,
 
     assert [row.job_id for row in await red.trail(AuditFilter())] == mine[::-1]
     assert [row.job_id for row in await red.trail(AuditFilter(limit=1))] == [mine[1]]
-    monkeypatch.setattr(scope, "ROUNDS", 2)
+    monkeypatch.setattr(scope, "PAGE_ROUNDS", 2)
     seen, before, pages = [], None, 0
     while pages == 0 or before is not None:
         rows, before = await red.trail_page(AuditFilter(before=before))
         seen, pages = [*seen, *(row.job_id for row in rows)], pages + 1
     assert (seen, pages) == (mine[::-1], 3)
+
+
+async def test_a_page_of_the_audit_looks_at_a_few_rounds_and_asks_for_operations_once(
+    shop, red, admin, monkeypatch
+):
+    monkeypatch.setattr(scope, "ROUND", 2)
+    theirs = await shop.add(tenant="blue")
+    for number in range(20):
+        about = f"operation:{number}" if number % 2 else None
+        await admin.store.note(Audit("ann", "reveal", None if about else theirs, about=about))
+    asked: Counter[str] = Counter()
+    for verb in ("audit_trail", "operations"):
+        monkeypatch.setattr(admin.store, verb, counted(asked, verb, getattr(admin.store, verb)))
+
+    rows, stopped = await red.trail_page(AuditFilter())
+
+    assert (rows, stopped is None) == ([], False)
+    assert asked == {"audit_trail": scope.PAGE_ROUNDS, "operations": 1}
+
+
+def counted(asked: Counter[str], verb: str, read):
+    async def counting(*args, **options):
+        asked[verb] += 1
+        return await read(*args, **options)
+
+    return counting
 
 
 async def test_operations_of_one_tenant_are_found_below_any_number_of_others(shop, red, admin, monkeypatch):
@@ -117,7 +145,9 @@ async def test_operations_of_one_tenant_are_found_below_any_number_of_others(sho
     assert {row.about for row in await red.trail(AuditFilter())} == {mine.about}
 
 
-@pytest.mark.parametrize("verb", ["overview", "figures", "stats", "unserved", "schedules"])
+@pytest.mark.parametrize(
+    "verb", ["overview", "figures", "series", "depths", "stats", "unserved", "schedules"]
+)
 async def test_what_is_about_everybody_is_refused_with_what_to_do(red, verb):
     with pytest.raises(OutOfScope, match=r"asked for tenant 'red' alone\. Ask without a tenant"):
         await getattr(red, verb)()
@@ -128,8 +158,9 @@ def test_no_verb_of_a_store_is_let_through_by_accident():
     open_to_tenants = {
         "now", "enqueue", "note", "get", "archived", "find", "attempts", "logs", "change", "standing", "tasks",
         "parked_tasks", "sessions", "queues", "dead_letter", "dead_letters", "count_dead_letters", "failure_groups",
+        "failure_hours",
         "change_review", "reprocess", "begin_operation", "operations", "advance_operation", "steer_operation",
-        "audit", "audit_trail", "figures", "tally", "count_found",
+        "audit", "audit_trail", "figures", "tally", "count_found", "stints",
     }  # fmt: skip
     verbs = {name for name in dir(Store) if not name.startswith("_") and callable(getattr(Store, name))}
 

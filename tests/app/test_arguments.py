@@ -72,7 +72,7 @@ def test_an_argument_comes_back_as_what_it_was(memory_app, hint, value):
     assert task.arguments(job.payload_json) == ((), {"x": value})
 
 
-@pytest.mark.req("L8")
+@pytest.mark.req("L8", "D17")
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
@@ -121,6 +121,7 @@ def test_a_long_value_is_shortened_in_the_message(memory_app):
     assert len(str(refused.value)) < 300
 
 
+@pytest.mark.req("D17")
 def test_arguments_are_stored_by_name_in_the_order_of_the_signature(memory_app):
     @memory_app.task
     def send(to: str, subject: str) -> None: ...

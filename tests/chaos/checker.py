@@ -18,7 +18,7 @@ from chaos.evidence import Evidence
 from chaos.facts import Row
 from chaos.reduction import shortest
 from chaos.sums import wrong_sums
-from chaos.trail import Told, wrong
+from chaos.trail import Told, astray, wrong
 
 REDUCED = 20
 """So many of the violations are reduced, those with the shortest histories, to find the shortest of all."""
@@ -160,13 +160,18 @@ def schedules(seen: Evidence) -> Iterator[Violation]:
 
 
 def audit(seen: Evidence) -> Iterator[Violation]:
-    """What the audit tells of every dead letter is a legal walk that ends where its review stands."""
+    """What the audit tells of every job that people acted on is a legal walk that ends where the job stands."""
     told = {job: list(rows) for job, rows in groupby(sorted(seen.tables.told, key=_job), key=_job)}
     keys = {row.job: row.key for row in seen.tables.rows}
     for letter in seen.tables.letters:
         what = wrong(letter, told.get(letter.job, []))
         if what is not None:
             yield Violation("I9", keys.get(letter.job), what)
+    states = {row.job: row.state for row in seen.tables.rows}
+    for job in told.keys() | {job for job, state in states.items() if state == "held"}:
+        what = astray(states.get(job), told.get(job, []))
+        if what is not None:
+            yield Violation("I9", keys.get(job), what)
 
 
 def counts(seen: Evidence) -> Iterator[Violation]:

@@ -26,6 +26,8 @@ SETTINGS = {
     "shared_buffers": "64MB",
     "timezone": "UTC",
 }
+COPIED = {"wal_level": "replica", "hot_standby": "on", "wal_sender_timeout": "5s"}
+"""Of a server that a standby follows."""
 
 
 class Cluster:
@@ -203,3 +205,13 @@ class Standby(Cluster):
     def promote(self) -> None:
         """Make it the primary; it takes writes when this returns."""
         self._run("pg_ctl", "promote", "-D", self._data, "-w")
+
+
+def caught_up(primary: Cluster) -> None:
+    """Wait until the standby has all that the primary has."""
+    question = "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()"
+    with psycopg.connect(primary.url, autocommit=True) as connection:
+        deadline = time.monotonic() + 20
+        while connection.execute(question).fetchone() != (1,):
+            assert time.monotonic() < deadline, primary.log()
+            time.sleep(0.05)

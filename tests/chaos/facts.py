@@ -41,7 +41,7 @@ CROWDED = """
 SELECT gate, count(*) FROM rota.jobs WHERE state = 'running' AND gate IS NOT NULL GROUP BY 1 HAVING count(*) > 1
 """
 LETTERS = "SELECT id::text, review, reprocessed_as::text FROM rota.dead_jobs"
-AUDIT = "SELECT job_id::text, action, after FROM rota.audit WHERE job_id IS NOT NULL ORDER BY id"
+AUDIT = "SELECT job_id::text, action, after, actor FROM rota.audit WHERE job_id IS NOT NULL ORDER BY id"
 LOAD = """
 SELECT count(*), pg_notification_queue_usage() FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = 'rota'

@@ -10,34 +10,11 @@ built yet.
 # ruff: noqa: E501 - names of tests are sentences
 from __future__ import annotations
 
-from typing import NamedTuple
-
-EVERY, SMALL, LONG = "every", "small", "long"
+from chaos.fault import fault as _fault
 
 CHAOS = "tests/chaos/"
 WORKER = "tests/worker/"
 POSTGRES = "tests/stores/postgres/"
-
-
-class Fault(NamedTuple):
-    """One way in which the world goes wrong."""
-
-    number: int
-    what: str
-    holds: str
-    """What must be so all the same."""
-    tests: tuple[tuple[str, str], ...]
-    """Tier and test, `tests/place/test_file.py::test_name`. A test that is both small and long stands as long."""
-
-
-def _fault(number: int, what: str, holds: str, **tests: str | list[str]) -> Fault:
-    listed = [
-        (tier, one)
-        for tier in (EVERY, SMALL, LONG)
-        for one in ([tests[tier]] if isinstance(tests.get(tier), str) else tests.get(tier, []))
-    ]
-    return Fault(number, what, holds, tuple(listed))
-
 
 FAULTS = [
     _fault(
@@ -48,6 +25,7 @@ FAULTS = [
         long=[
             CHAOS + "test_worker_kills.py::test_killing_workers_at_random_loses_no_job_and_runs_none_twice_without_a_reason",
             CHAOS + "test_worker_kills.py::test_a_killed_producer_leaves_each_job_whole_or_not_at_all",
+            CHAOS + "test_one_commit.py::test_rows_of_handlers_are_booked_once_while_their_workers_are_killed_and_frozen",
         ],
     ),
     _fault(
@@ -170,8 +148,12 @@ FAULTS = [
             CHAOS + "test_lost_answers.py::test_a_claim_whose_answer_was_lost_is_recovered_at_once",
             CHAOS + "test_lost_answers.py::test_a_settle_whose_answer_was_lost_is_answered_already",
             CHAOS + "test_lost_answers.py::test_an_enqueue_repeated_after_its_job_has_ended_does_not_run_it_again",
+            CHAOS + "test_one_commit.py::test_a_commit_whose_answer_was_lost_is_known_by_asking",
         ],
-        long=CHAOS + "test_lost_answers.py::test_an_enqueue_cut_around_its_commit_is_stored_once_while_a_worker_drains",
+        long=[
+            CHAOS + "test_lost_answers.py::test_an_enqueue_cut_around_its_commit_is_stored_once_while_a_worker_drains",
+            CHAOS + "test_one_commit.py::test_rows_of_handlers_are_booked_once_while_connections_are_cut_around_commits",
+        ],
     ),
     _fault(
         17,
@@ -222,6 +204,9 @@ FAULTS = [
         small=[
             CHAOS + "test_failover.py::test_a_stale_primary_acknowledges_nothing_after_its_standby_was_promoted",
             CHAOS + "test_failover.py::test_a_connection_to_a_read_only_server_is_given_up_until_the_primary_is_found",
+            CHAOS + "test_replica.py::test_pages_of_a_standby_show_everything_and_offer_changes_once_it_is_promoted",
+            CHAOS + "test_replica.py::test_commands_read_a_standby_and_say_in_one_line_why_they_cannot_change_it",
+            CHAOS + "test_replica.py::test_a_standby_says_what_it_is_at_once_and_takes_changes_when_it_is_promoted",
         ],
         long=CHAOS + "test_failover.py::test_workers_and_producers_follow_the_primary_and_only_what_was_never_copied_is_gone",
     ),
@@ -242,7 +227,7 @@ FAULTS = [
     _fault(
         25,
         "A million jobs wait, and a million have finished.",
-        "A claim costs what it costs in an empty table; a page of jobs is quick; no statement walks a whole table.",
+        "A claim costs what it costs in an empty table, 99 of 100 below 20 ms; a page of jobs is quick; no statement walks a whole table.",
         every=POSTGRES + "test_plans.py::test_nothing_that_runs_all_day_walks_the_whole_table",
         long=CHAOS + "test_heavy_tables.py::test_a_claim_beside_a_long_backlog_and_much_history_is_as_light_as_beside_none",
     ),
@@ -288,6 +273,19 @@ FAULTS = [
         every=WORKER + "test_worker_outcomes.py::test_a_retry_is_reckoned_by_the_stores_clock_whatever_this_machine_thinks",
         small=CHAOS + "test_wrong_clocks.py::test_a_clock_that_is_set_back_an_hour_and_then_forward_changes_nothing",
         long=CHAOS + "test_wrong_clocks.py::test_workers_and_producers_with_wrong_clocks_keep_all_promises",
+    ),
+    _fault(
+        32,
+        "Two schedulers look at the same ticks; they are killed, frozen and cut off while both changes of the clocks go by.",
+        "Each tick becomes one job, and no other job comes of it.",
+        every=POSTGRES + "test_schedule_races.py::test_a_tick_that_somebody_is_taking_is_left_to_him_and_not_waited_for",
+        long=CHAOS + "test_ticks.py::test_two_schedulers_that_are_killed_take_every_tick_once_over_changes_of_the_clocks",
+    ),
+    _fault(
+        33,
+        "No scheduler lives while ticks go by.",
+        "The schedule's policy decides once what is made good: nothing, the last tick, or all of them up to a cap.",
+        every=WORKER + "test_scheduler.py::test_after_an_outage_the_policy_decides_once",
     ),
     _fault(
         34,

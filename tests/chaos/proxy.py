@@ -41,6 +41,19 @@ class Commit(NamedTuple):
     sql: str
 
 
+class Cutter:
+    """A rule that cuts, once, the first commit that has a word in it."""
+
+    def __init__(self, word: str, cut: Cut) -> None:
+        self.word, self.cut, self.done = word, cut, False
+
+    def __call__(self, commit: Commit) -> Cut | None:
+        if self.done or self.word not in commit.sql:
+            return None
+        self.done = True
+        return self.cut
+
+
 Rule: TypeAlias = Callable[[Commit], Cut | None]
 
 
@@ -162,10 +175,12 @@ class Proxy:
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
-        lines = list(self._lines)
-        for line in lines:
-            line.cancel()
-        await asyncio.gather(*lines, return_exceptions=True)
+        # Also those whom the server let in a moment ago: their line begins only now.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for line in list(self._lines):
+                line.cancel()
+            await asyncio.wait(others, timeout=0.1)
+        await asyncio.sleep(0)  # a transport that was aborted is closed with the next turn
         await self._server.wait_closed()
 
 

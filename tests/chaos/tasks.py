@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from chaos.effects import Effects
-from rota import Retry, Rota, current_job
+from rota import Process, Retry, Rota, current_job
 
 app = Rota()
 effects = Effects(Path(os.environ["CHAOS_EFFECTS"]))
@@ -87,4 +87,38 @@ def reads_order(key: str) -> dict[str, str | int]:
     with effects.recorded(key), psycopg.connect(os.environ["ROTA_URL"]) as connection:
         if connection.execute("SELECT FROM orders WHERE key = %s", [key]).fetchone() is None:
             raise LookupError(f"the job for {key} came before its order")
+    return _answer(key)
+
+
+BOOKED = "INSERT INTO bookings VALUES (%s, %s)"
+"""No key forbids a second row: only the transaction does."""
+
+
+@app.task(retry=OFTEN)
+async def books(key: str, ms: int) -> dict[str, str | int]:
+    """Writes a row of the business together with its own end."""
+    with effects.recorded(key):
+        async with current_job().transaction() as connection:
+            await connection.execute(BOOKED, [key, current_job().fence])
+        await asyncio.sleep(ms / 1000)
+    return _answer(key)
+
+
+@app.task(retry=OFTEN)
+def books_plainly(key: str, ms: int) -> dict[str, str | int]:
+    """The same in a thread."""
+    with effects.recorded(key):
+        with current_job().transaction() as connection:
+            connection.execute(BOOKED, [key, current_job().fence])
+        threading.Event().wait(ms / 1000)
+    return _answer(key)
+
+
+@app.task(retry=OFTEN, executor=Process(env=["CHAOS_*"]))
+def books_apart(key: str, ms: int) -> dict[str, str | int]:
+    """The same in a child process."""
+    with effects.recorded(key):
+        with current_job().transaction() as connection:
+            connection.execute(BOOKED, [key, current_job().fence])
+        threading.Event().wait(ms / 1000)
     return _answer(key)

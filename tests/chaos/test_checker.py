@@ -285,3 +285,13 @@ def test_a_review_that_the_audit_does_not_tell_of_is_found():
     assert check(seen) == []
     seen.tables = tables._replace(told=[Told("job", "job_dlq_discarded")] * 2)
     assert [found.invariant for found in check(seen)] == ["I9"]
+
+
+def test_an_operators_action_that_is_told_once_too_often_is_found():
+    seen = evidence()
+    seen.tables = seen.tables._replace(told=[Told("job", "hold"), Told("job", "release")])
+    assert check(seen) == []
+
+    seen.tables = seen.tables._replace(told=[Told("job", "hold"), Told("job", "hold")])
+    [violation] = check(seen)
+    assert (violation.invariant, violation.what) == ("I9", "it was held while it was held")

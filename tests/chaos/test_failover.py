@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
 from build import a_job, a_session
-from chaos.cluster import Cluster, Standby
+from chaos.cluster import COPIED, Cluster, Standby, caught_up
 from chaos.orders import Order
 from chaos.stage import Stage
 from rota.stores.contract import JobFilter, Wanted
 from rota.stores.postgres import PostgresStore
 
-SETTINGS = {"wal_level": "replica", "hot_standby": "on", "wal_sender_timeout": "5s"}
 SYNC = {"synchronous_standby_names": "standby", "synchronous_commit": "on"}
 
 
 @pytest.fixture(params=["sync", "async"])
 def pair(request) -> Iterator[tuple[Cluster, Standby]]:
     """A primary with our schema, and its standby that has it too."""
-    primary = Cluster(settings=SETTINGS)
+    primary = Cluster(settings=COPIED)
     standby = None
     try:
         primary.start_migrated()
@@ -37,16 +35,6 @@ def pair(request) -> Iterator[tuple[Cluster, Standby]]:
         primary.destroy()
         if standby is not None:
             standby.destroy()
-
-
-def caught_up(primary: Cluster) -> None:
-    """Wait until the standby has all that the primary has."""
-    question = "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()"
-    with psycopg.connect(primary.url, autocommit=True) as connection:
-        deadline = time.monotonic() + 20
-        while connection.execute(question).fetchone() != (1,):
-            assert time.monotonic() < deadline, primary.log()
-            time.sleep(0.05)
 
 
 def both(one: Cluster, other: Cluster) -> str:

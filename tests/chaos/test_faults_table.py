@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.faults import EVERY, FAULTS, LONG, MIXED, SMALL
+from chaos.fault import EVERY, LONG, SMALL
+from chaos.faults import FAULTS, MIXED
 
 ROOT = Path(__file__).resolve().parents[2]
 

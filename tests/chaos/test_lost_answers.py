@@ -11,7 +11,7 @@ import pytest
 
 from build import a_job, a_session, completed, failed, new_id
 from chaos.orders import Order
-from chaos.proxy import Cut
+from chaos.proxy import Cut, Cutter
 from rota._core.actions import Audit
 from rota._core.job import State
 from rota.stores.contract import Answer, Enqueued, Settled, Stored, Wanted
@@ -60,19 +60,6 @@ def test_claims_and_settles_cut_around_their_commit_run_no_job_twice(stage, prox
 
     assert any("claim_no" in sql for _, sql in proxy.cuts)
     assert {effect.how for effect in evidence.effects} <= {"returned", "Planned"}
-
-
-class Cutter:
-    """A rule that cuts, once, the first commit that has a word in it."""
-
-    def __init__(self, word: str, cut: Cut) -> None:
-        self.word, self.cut, self.done = word, cut, False
-
-    def __call__(self, commit) -> Cut | None:
-        if self.done or self.word not in commit.sql:
-            return None
-        self.done = True
-        return self.cut
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.trail import Letter, Told, wrong
+from chaos.trail import Letter, Told, astray, wrong
 
 ACK, DISCARD, RESOLVED, RETURNED = (
     f"job_dlq_{word}" for word in ("acknowledged", "discarded", "resolved", "returned")
@@ -53,3 +53,37 @@ def test_a_new_job_that_the_audit_does_not_know_is_found():
     assert "tells of job other" in (
         wrong(Letter("a", "reprocessing", "n"), told(ASKED, MADE, new_job="other")) or ""
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "actions"),
+    [
+        ("completed", ()),
+        ("held", ("hold",)),
+        ("completed", ("hold", "release", "hold", "release")),
+        ("cancelled", ("hold", "cancel")),
+        ("dead", ("hold", "kill", "reveal")),
+        (None, ("hold", "delete")),
+        ("held", ("hold", "release", "hold", "edit")),
+    ],
+)
+def test_a_job_that_was_set_aside_and_brought_back_is_believed(state, actions):
+    assert astray(state, told(*actions)) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "actions", "what"),
+    [
+        ("held", (), "it is held, and the audit tells that it is not held"),
+        ("completed", ("hold",), "it is completed, and the audit tells that it is held"),
+        (None, ("hold",), "it is gone, and the audit tells that it is held"),
+        ("held", ("hold", "hold"), "it was held while it was held"),
+        ("completed", ("hold", "release", "release"), "it was released, and nobody had held it"),
+    ],
+)
+def test_an_action_that_is_told_twice_or_not_at_all_is_found(state, actions, what):
+    assert astray(state, told(*actions)) == what
+
+
+def test_who_acted_is_always_told():
+    assert astray("completed", [Told("a", "cancel", by="")]) == "cancel was told, and not by whom"

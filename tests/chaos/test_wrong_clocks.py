@@ -31,6 +31,7 @@ def told(shim: str, ahead: str) -> dict[str, str]:
 
 
 @pytest.mark.chaos
+@pytest.mark.scenario(8)
 @pytest.mark.timeout(600)
 def test_workers_and_producers_with_wrong_clocks_keep_all_promises(stage, shim, one_seed, long):
     skews = ["+600s", "-600s", "+86400s"]

@@ -45,6 +45,7 @@ def test_the_audit_as_json_has_every_column(rota, jobs):
         "after": "acknowledged",
         "about": None,
         "correlation_id": "c-1",
+        "origin": None,
     }
     assert rota("audit", "list", "--since", at).lines
 
@@ -64,3 +65,24 @@ def test_an_empty_audit_says_so(rota, jobs):
 
 def test_a_time_that_is_none_is_told(rota, jobs):
     assert rota("audit", "list", "--since", "yesterday").code == 2
+
+
+def test_an_audit_in_order_tells_its_head_which_can_be_expected_later(rota, jobs):
+    rota("dlq", "ack", jobs.dead(), "--reason", "known")
+    said = rota("audit", "verify", "--json")
+    found = json.loads(said.out)
+
+    assert (said.code, found["rows"], found["fault"]) == (0, 1, None)
+    assert "as it was written" in said.err
+    rota("dlq", "ack", jobs.dead(), "--reason", "known")
+    assert rota("audit", "verify", "--expect", found["head"]).code == 0
+
+
+def test_a_head_that_is_not_there_is_a_problem_and_one_that_is_none_a_mistake(rota, jobs):
+    said = rota("audit", "verify", "--expect", "0" * 64)
+
+    assert said.code == 1
+    assert "The audit was tampered with: the hash 000" in said.err
+    wrong = rota("audit", "verify", "--expect", "abc")
+    assert wrong.code == 2
+    assert "'abc' is no hash of 64 hex digits" in wrong.err

@@ -43,6 +43,7 @@ def test_a_healthy_store_is_found_to_be_healthy_line_by_line(rota, jobs):
             "workers",
             "tasks",
             "queue",
+            "health port",
         ),
         "ok",
     )
@@ -61,7 +62,7 @@ def test_an_unreachable_server_is_bad_and_exit_1(rota):
     said = rota("doctor", "--json", "--url", "postgresql://nobody:secret@127.0.0.1:1/none")
 
     assert said.code == 1
-    assert levels(said) == {"store": "ok", "connection": "bad"}
+    assert levels(said) == {"store": "ok", "connection": "bad", "health port": "ok"}
     assert "secret" not in said.out + said.err
     assert said.err == "1 problem, 0 warnings.\n"
 
@@ -102,12 +103,12 @@ def test_a_job_that_has_waited_for_hours_is_a_warning(rota, jobs):
 
 def test_an_embedded_server_in_production_is_a_warning(rota, tmp_path, monkeypatch):
     monkeypatch.setenv("ROTA_ENV", "production")
-    monkeypatch.setattr("rota.cli.doctor._of_store", _nothing)
-    monkeypatch.setattr("rota.cli.doctor._of_work", _nothing)
+    monkeypatch.setattr("rota.admin.Admin.examine", _nothing)
 
     said = rota("doctor", "--json", "--url", f"embedded:{tmp_path}/server")
 
-    [(level, what, fix)] = findings(said)
+    [(level, what, fix), (_, probes, _)] = findings(said)
+    assert probes == "health port: none"
     assert (level, fix) == (
         "warn",
         "Jobs live and die with this machine; set ROTA_URL to a PostgreSQL server.",

@@ -55,6 +55,15 @@ async def moody(mood: str) -> None:
     raise Cancel("not needed")
 
 
+@app.task
+async def booked(order: int) -> int:
+    async with current_job().transaction() as connection:
+        await connection.execute("CREATE TABLE shop_orders (id int)")
+        await connection.execute("INSERT INTO shop_orders VALUES (%s)", [order])
+        row = await (await connection.execute("SELECT count(*) FROM shop_orders")).fetchone()
+    return row[0]
+
+
 @app.task(executor="process")
 def apart() -> str:
     return "here"
@@ -217,3 +226,13 @@ def test_leaving_the_debugger_leaves_everything_as_it_was(jobs):
         terminal.expect(pexpect.EOF)
 
     assert jobs.get(job_id).version == 1
+
+
+def test_what_it_writes_in_its_own_transaction_is_undone(rota, jobs):
+    job_id = jobs.add("booked", payload={"order": 7})
+
+    for _ in range(2):  # the first time left no table behind
+        told = json.loads(rota("jobs", "debug", str(job_id), "--json").out)
+
+        assert (told["result"], told["transaction_undone"]) == (1, True)
+    assert "What it wrote in current_job().transaction() was undone" in rota("jobs", "debug", str(job_id)).err

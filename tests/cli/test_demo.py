@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 
+import httpx
 import pexpect
 import pytest
 
@@ -29,6 +31,7 @@ def test_in_a_pipe_the_tour_ends_by_itself_with_a_summary_and_what_to_try_next(p
     assert said.code == 0, said.err
     assert time.monotonic() - began < 30
     assert "is ready (" in said.err
+    assert "Dashboard: http://127.0.0.1:" in said.err
     assert "2 duplicates recognised by key" in said.err
     assert rows["make_thumbnail"][:5] == ["60", "60", "0", "0", "0"]
     assert rows["charge_card"][:5] == ["6", "6", "6", "0", "0"]
@@ -43,7 +46,7 @@ def test_in_a_pipe_the_tour_ends_by_itself_with_a_summary_and_what_to_try_next(p
 def test_on_a_terminal_the_tour_draws_stays_for_commands_beside_it_and_ends_by_ctrl_c(process, place):
     child = pexpect.spawn(
         sys.executable,
-        ["-m", "rota.cli", "demo", "--dir", str(place)],
+        ["-m", "rota.cli", "demo", "--no-browser", "--dir", str(place)],
         env={**os.environ, "TERM": "xterm-256color"},
         dimensions=(50, 110),
         encoding="utf-8",
@@ -51,15 +54,21 @@ def test_on_a_terminal_the_tour_draws_stays_for_commands_beside_it_and_ends_by_c
     )
     child.expect("━")  # a bar
     child.expect("p50 wait")
+    seen = child.before
     child.expect(r"Stop with Ctrl-C\.")
 
+    link = re.findall(r"http://127\.0\.0\.1:\d+/login\?key=[\w-]+", seen + child.before)[-1]
+    with httpx.Client(headers={"accept": "text/html"}, follow_redirects=True, trust_env=False) as client:
+        page = client.get(link)
     beside = process("jobs", "list", "--state", "dead", "--json", "--url", f"embedded:{place}")
     workers = process("health", "--workers", "1", "--url", f"embedded:{place}")
     child.sendintr()
     child.expect(pexpect.EOF)
     child.close()
 
-    assert [job["task"] for job in json.loads(beside.out)] == ["import_feed"]
+    assert page.status_code == 200
+    assert "Overview" in page.text
+    assert {job["task"] for job in json.loads(beside.out)} == {"import_feed"}
     assert workers.code == 0
     assert child.exitstatus == 0
     assert "Traceback" not in child.before

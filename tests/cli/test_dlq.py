@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from build import completed, new_id
+from rota._core.actions import Verb
 from rota._core.dead_letter import DeadFilter
 from rota._core.operation import OperationState
 from rota._core.review import Review, ReviewVerb
@@ -283,9 +284,25 @@ def test_an_operation_that_nobody_drives_is_pointed_out(rota, known):
 
     operation_id = known.do(begun)
     said = rota("dlq", "operations", "list")
-    assert f"`rota dlq operations resume {operation_id}` goes on with it" in said.err
+    assert f"`rota operations resume {operation_id}` goes on with it" in said.err
     said = rota("dlq", "operations", "stop", operation_id, "--reason", "enough")
     assert (said.code, said.err.startswith("Stopped. discard: 0 dead letters of 1 done.")) == (0, True)
+
+
+def test_an_operation_on_jobs_is_listed_and_resumed_too(rota, known):
+    known.dead()
+
+    async def begun(store):
+        admin = Admin(store, actor="ann")
+        operation = await admin.begin_job_operation(Verb.RETRY, "state:dead")
+        return (await admin.stop_operation(operation.id)).id
+
+    operation_id = known.do(begun)
+    assert "retry 1 job (state:dead)" in rota("operations", "list").out
+    [record] = json.loads(rota("operations", "list", "--json").out)
+    assert (record["verb"], record["wanted"]["filter"], record["capped"]) == ("retry", "state:dead", False)
+    said = rota("operations", "resume", operation_id, "--yes")
+    assert (said.code, "retry: 1 job of 1 done." in said.err) == (0, True), said.err
 
 
 def test_there_may_be_no_operation(rota, jobs):

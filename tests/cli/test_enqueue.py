@@ -95,6 +95,9 @@ def test_a_published_task_refuses_what_does_not_fit_its_schema(rota, jobs):
     assert (missing.code, unknown.code) == (2, 2)
     assert missing.err == "rota: greet needs the argument 'name'. It takes: name, [times].\n"
     assert "no task named 'gret' is registered here (1 are); did you mean 'greet'?" in unknown.err
+    assert (
+        "`rota tasks list` shows all; a worker or `rota deploy` makes those of its code known" in unknown.err
+    )
 
 
 def test_a_published_serial_task_gets_the_same_gate_as_from_its_code(rota, jobs, tmp_path):

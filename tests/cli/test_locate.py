@@ -101,7 +101,7 @@ def test_an_error_of_the_app_is_shown_with_the_line_where_it_is(tmp_path, source
     words = refusal(f"{name}.py")
 
     assert f"could not be imported: {error}" in words
-    assert f"{name}.py, line {line})" in words
+    assert words.count(f"{name}.py, line {line})") == 1
     assert words.endswith("Run again with -v for the traceback.")
 
 

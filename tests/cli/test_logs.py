@@ -47,6 +47,20 @@ def test_a_line_of_words_names_the_job_that_speaks(in_a_job):
     assert line.endswith(f" shop [greet {in_a_job.id}]: said")
 
 
+def test_secrets_are_hidden_in_both_forms_of_the_log():
+    try:
+        raise ValueError("postgresql://ann:hunter2@db/shop is away")
+    except ValueError as error:
+        failed = {"exc_info": (type(error), error, error.__traceback__)}
+    said = record("login of %s with password=hunter2", args=("ann",), token="hunter2", order=7, **failed)
+    words, line = logs.Words().format(said), json.loads(logs.JsonLines().format(said))
+
+    assert "login of ann with password=***" in words
+    assert (line["message"], line["token"], line["order"]) == ("login of ann with password=***", "***", 7)
+    assert "ValueError: postgresql://ann:***@db/shop is away" in line["error"]
+    assert "hunter2" not in words + json.dumps(line)
+
+
 def test_outside_a_job_a_line_names_none():
     assert logs.Words().format(record()).endswith(" shop: said")
 

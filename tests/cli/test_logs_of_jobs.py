@@ -7,8 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from build import NOON
+from build import NOON, failed
+from rota._core.failure import ErrorClass
 from rota._core.job_log import LogLine, LogTail
+from rota.cli.job_logs import unseen
+from rota.stores.postgres import PostgresStore
 
 
 @pytest.fixture
@@ -58,3 +61,34 @@ def test_a_job_that_logged_nothing_says_so_and_one_that_is_not_there_too(rota, j
         "entries": [],
         "log_location": None,
     }
+
+
+def test_following_says_each_line_once_until_the_job_has_ended(rota, jobs, monkeypatch):
+    job = jobs.run()
+    lines = tuple(LogLine(NOON, "INFO", f"line {number}") for number in range(3))
+    looks = iter([lines[:1], lines[:1], lines])
+
+    async def passing(_seconds):
+        """Between two looks the job goes on; in the last one it has ended."""
+        kept = next(looks, None)
+        store = PostgresStore(jobs.url)
+        if kept is not None:
+            await store.keep_logs([LogTail(job.id, job.version, 1, kept, len(kept))])
+        else:
+            await store.settle([failed(job, ErrorClass.NON_RETRYABLE, "enough")])
+        await store.close()
+
+    monkeypatch.setattr("asyncio.sleep", passing)
+
+    said = rota("jobs", "logs", job.id, "--follow")
+
+    assert [line.rpartition("INFO")[2].strip() for line in said.lines] == ["line 0", "line 1", "line 2"]
+    assert said.err == "The job is dead.\n"
+
+
+def test_lines_that_came_too_quickly_are_counted():
+    lines = tuple(LogLine(NOON, "INFO", str(number)) for number in range(2))
+
+    assert unseen(LogTail(UUID(int=1), 1, 1, lines, 10), 5) == (lines, 3)
+    assert unseen(LogTail(UUID(int=1), 1, 1, lines, 10), 9) == (lines[1:], 0)
+    assert unseen(LogTail(UUID(int=1), 1, 1, lines, 10), 10) == ((), 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import resource
 import subprocess
@@ -46,8 +45,8 @@ def test_help_is_there_before_anybody_notices():
 
 
 def test_the_words_in_the_help_are_the_commands_own():
-    for name, (module, _, words) in COMMANDS.items():
-        command = getattr(importlib.import_module(f"rota.cli.{module}"), name)
+    for name, (_, _, words) in COMMANDS.items():
+        command = root.get_command(click.Context(root), name)
         assert command.help.splitlines()[0] == words
 
 
@@ -85,7 +84,7 @@ def test_a_command_that_resembles_none_is_answered_with_all(rota):
     assert said.code == 2
     assert (
         "no command 'xyzzy' in 'rota jobs'; "
-        "there are list, show, why, logs, debug, retry, cancel, hold, release, fail, kill, delete."
+        "there are list, show, why, logs, debug, edit, retry, cancel, hold, release, fail, kill, delete."
         in said.err
     )
 
@@ -196,3 +195,48 @@ def test_a_reader_that_leaves_early_is_no_error(jobs):
     os.close(write)
 
     assert (said.returncode, said.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_the_script_that_completes_commands(shell, capsys):
+    assert run(Call(), ["completion", shell]) == 0
+    assert "_ROTA_COMPLETE" in capsys.readouterr().out
+
+
+def test_a_shell_that_asks_is_told_the_commands():
+    asked = {**os.environ, "_ROTA_COMPLETE": "bash_complete", "COMP_WORDS": "rota work", "COMP_CWORD": "1"}
+    said = subprocess.run([sys.executable, "-m", "rota.cli"], capture_output=True, text=True, env=asked)
+
+    assert said.stdout.split() == ["plain,worker", "plain,workers"]
+
+
+def test_the_help_of_no_command_loads_what_only_its_work_needs():
+    """Each of these costs a tenth of a second, and somebody who asks for help waits for it."""
+    code = """if True:
+        import sys, click
+        from rota.cli.main import root
+
+        def walk(group):
+            for name in group.list_commands(click.Context(group)):
+                command = group.get_command(click.Context(group), name)
+                command.get_help(click.Context(command))
+                if isinstance(command, click.Group):
+                    walk(command)
+
+        walk(root)
+        print([name for name in WORK if name in sys.modules])
+    """
+    work = (
+        "rota.admin",
+        "rota.stores.contract",
+        "rota.app",
+        "rota.worker",
+        "rota.web",
+        "psycopg",
+        "pydantic",
+        "rich",
+    )
+    code = code.replace("WORK", repr(work))
+
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"

@@ -57,7 +57,7 @@ def test_progress_in_a_log_is_said_every_ten_seconds_only(capsys, monkeypatch):
             now += 1
             advance(int(now - 100) * 10)
 
-    assert capsys.readouterr().err == "retry: 100 of 500\nretry: 200 of 500\n"
+    assert capsys.readouterr().err == "retry: 100 of 500 (10/s)\nretry: 200 of 500 (10/s)\n"
 
 
 def test_a_question_without_anybody_to_answer_is_refused(monkeypatch):

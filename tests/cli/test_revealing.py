@@ -41,6 +41,27 @@ def test_show_and_list_hide_secrets_unless_told_to_reveal_them(rota, jobs):
     assert jobs.get(job_id).payload["password"] == "hunter2"
 
 
+def test_what_people_say_is_shown_without_the_secrets_in_it(rota, jobs, tmp_path):
+    (tmp_path / "polling_shop.py").write_text(
+        "from rota import Rota, every\n\napp = Rota()\n\n"
+        "@app.schedule(every('1h'))\n@app.task\ndef poll() -> None: ...\n"
+    )
+    assert rota("deploy", "publish", "polling_shop.py").code == 0
+    dead = jobs.add("poll")
+    rota("jobs", "kill", dead, "--yes", "--reason", "password=hunter2")
+    rota("dlq", "ack", "--task", "poll", "--yes", "--reason", "he said password=hunter2")
+    rota("schedules", "pause", "poll", "--reason", "new password=hunter2")
+
+    commands = [
+        ("dlq", "show", dead), ("dlq", "list", "--review", "acknowledged"), ("schedules", "show", "poll"),
+        ("operations", "list"), ("audit", "list"), ("jobs", "show", dead), ("jobs", "why", dead),
+    ]  # fmt: skip
+    said = [rota(*command, *form) for command in commands for form in ((), ("--json",))]
+    assert [answer.code for answer in said] == [0] * len(said)
+    assert [answer.out for answer in said if "hunter2" in answer.out] == []
+    assert sum("password=***" in answer.out for answer in said) >= 9
+
+
 def test_a_payload_without_secrets_is_shown_as_it_is_and_nothing_is_said(rota, jobs):
     said = rota("jobs", "show", jobs.add(payload={"to": "ann", "token_count": 3}))
 

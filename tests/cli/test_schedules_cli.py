@@ -149,6 +149,15 @@ def test_a_schedule_is_paused_and_resumed(rota, known):
     assert trail(known) == [("ann@office", "resume", None), ("ann@office", "pause", "we move")]
 
 
+def test_a_name_that_would_steer_the_terminal_does_not(rota, known):
+    name = "\x1b]0;owned\x07\x1b[2Jnight\tly"
+    known.do(lambda store: store.publish_schedules([NIGHTLY._replace(name=name)]))
+    said = rota("schedules", "pause", name)
+
+    assert (said.code, said.out) == (0, "night ly\tpaused\n")
+    assert "\x1b" not in said.err
+
+
 def test_a_schedule_that_cannot_be_read_here_is_listed_and_can_be_paused(rota, known):
     known.do(lambda store: store.publish_schedules([HOURLY._replace(name="far", tz="Mars/Olympus")]))
 

@@ -51,11 +51,11 @@ def test_stats_tell_rates_and_percentiles_by_task_and_how_full_the_lanes_are(rot
     assert said.code == exits.DONE
     [line] = said.lines
     name, attempts, done, failed, dead, errors, wait50, *_, run99 = line.split("\t")
-    assert (name, attempts, done, failed, dead, errors) == ("send", "100", "98", "2", "0", "2.0%")
+    assert (name, attempts, done, failed, dead, errors) == ("send", "100", "98", "2", "0", "2.0 %")
     assert wait50.endswith("ms")
     assert run99 != ""
     assert "pending 3, running 0, dead 0; oldest due: 2m" in said.err
-    assert "lane fast: 25.0% of its slots busy." in said.err
+    assert "lane fast: 25 % of its slots busy." in said.err
 
 
 @pytest.mark.req("L14")
@@ -76,10 +76,18 @@ def test_queues_say_what_waits_and_who_serves_it(rota, worked):
 
     [line] = said.lines
     queue, pending, running, dead, oldest, slots, rate, wait, target, errors = line.split("\t")
-    assert (queue, pending, running, dead, slots, errors) == ("mail", "3", "0", "0", "5", "2.0%")
+    assert (queue, pending, running, dead, slots, errors) == ("mail", "3", "0", "0", "5", "2.0 %")
     assert oldest.startswith("2m")
     assert rate == "1.6"
     assert (wait != "", target) == (True, "")
+
+
+@pytest.mark.parametrize("noun", ["queues", "tenants"])
+def test_the_verb_that_other_nouns_have_is_understood(rota, worked, noun):
+    first = [rota(*words).out.splitlines()[0].split("\t")[0] for words in ((noun,), (noun, "list"))]
+
+    assert first[0] == first[1] != ""
+    assert "'list'" in rota(noun, "lst").err
 
 
 def test_a_target_is_measured_against_what_waits(rota, worked):
@@ -100,6 +108,7 @@ def test_tenants_are_listed_by_what_was_done_for_them(rota, worked):
     assert [(line[0], line[1], line[3]) for line in lines] == [("acme", "60", "2"), ("-", "40", "0")]
 
 
+@pytest.mark.scenario(20)
 def test_what_cannot_be_read_is_unknown_and_never_zero(rota, worked):
     with psycopg.connect(worked.url, autocommit=True) as connection:
         connection.execute("DROP TABLE rota.tenant_minutes CASCADE")  # the figures cannot be read any more
@@ -110,6 +119,15 @@ def test_what_cannot_be_read_is_unknown_and_never_zero(rota, worked):
     said = rota("queues")
     assert said.lines[0].split("\t")[-4:] == ["unknown", "unknown", "", "unknown"]
     assert "figures: unknown" in said.err
+
+
+@pytest.mark.parametrize("command", ["stats", "queues", "tenants", "top"])
+@pytest.mark.parametrize("since", ["200d", "0"])
+def test_a_stretch_of_which_no_numbers_are_kept_is_refused(rota, jobs, command, since):
+    said = rota(command, "--since", since)
+
+    assert said.code == exits.USAGE
+    assert f"'{since}' is no time that numbers are kept of: give from a second to 90 days" in said.err
 
 
 def test_before_anything_was_done_nothing_matches(rota, jobs):

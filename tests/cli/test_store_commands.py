@@ -7,7 +7,10 @@ import json
 import psycopg
 import pytest
 
+from rota.stores.postgres.migrate import migrations
 
+
+@pytest.mark.req("D32")
 def test_migrate_applies_what_is_missing_once(rota, bare):
     first = rota("migrate", "--url", bare)
     second = rota("migrate", "--url", bare)
@@ -139,3 +142,90 @@ def test_the_memory_store_has_no_database_for_psql(rota):
 
     assert said.code == 2
     assert "the memory store has no database for psql." in said.err
+
+
+LATEST = max(one.version for one in migrations())
+
+
+def test_migrating_to_a_version_stops_there_and_the_rest_follows(rota, bare):
+    first = rota("migrate", "--to", "3", "--url", bare)
+    again = rota("migrate", "--to", "3", "--url", bare)
+    rest = rota("migrate", "--url", bare)
+
+    assert [line[:4] for line in first.lines] == ["0001", "0002", "0003"]
+    assert f"has version 3, and this code works with {LATEST} only" in first.err
+    assert again.err.startswith("The schema has version 3 already.")
+    assert rest.lines[0].startswith("0004")
+    assert (first.code, again.code, rest.code) == (0, 0, 0)
+    assert "Nothing is pending up to version 3." in rota("migrate", "--check", "--to", "3", "--url", bare).err
+
+
+def test_a_schema_never_goes_back(rota, bare):
+    rota("migrate", "--to", "3", "--url", bare)
+    said = rota("migrate", "--to", "2", "--url", bare)
+
+    assert (said.code, said.out) == (1, "")
+    assert (
+        "the database has schema version 3, and --to 2 lies before it. Migrations only go forward" in said.err
+    )
+    assert json.loads(rota("schema", "--json", "--url", bare).out)["version"] == 3
+
+
+@pytest.mark.parametrize("version", ["0", "9999", "-1"])
+@pytest.mark.parametrize("more", [(), ("--sql",), ("--check",)])
+def test_a_version_that_nobody_knows_is_refused(rota, version, more):
+    said = rota("migrate", "--to", version, *more, "--url", "postgresql://127.0.0.1:1/none")
+
+    assert said.code == 2
+    assert f"there is no schema version {version}: this code knows 1 to {LATEST}." in said.err
+
+
+def test_check_and_sql_know_of_a_version_too(rota, bare):
+    lacking = rota("migrate", "--check", "--to", "2", "--url", bare)
+    rota("migrate", "--to", "2", "--url", bare)
+    well = rota("migrate", "--check", "--to", "2", "--url", bare)
+    script = rota("migrate", "--sql", "--to", "2")
+    between = rota("migrate", "--sql", "--pending", "--to", "4", "--url", bare)
+
+    assert (lacking.code, len(lacking.lines), well.code) == (1, 2, 0)
+    assert lacking.err.endswith("2 migrations pending. Run `rota migrate --to 2`.\n")
+    assert "-- 0002_functions" in script.out
+    assert "-- 0003_" not in script.out
+    assert "-- 0002_functions" not in between.out
+    assert "-- 0003_" in between.out
+    assert "-- 0005_" not in between.out
+
+
+def test_the_schema_tells_its_version_and_what_is_pending(rota, bare):
+    nothing = rota("schema", "--url", bare)
+    rota("migrate", "--to", "2", "--url", bare)
+    part = rota("schema", "--url", bare)
+    rota("migrate", "--url", bare)
+    whole = json.loads(rota("schema", "--json", "--url", bare).out)
+
+    assert "The database has no schema yet" in nothing.err
+    assert [line.split("\t")[2] for line in part.lines][:3] == ["applied", "applied", "pending"]
+    assert f"Version 2 of {LATEST}: {LATEST - 2} migrations pending. Run `rota migrate`." in part.err
+    assert (whole["version"], whole["latest"], whole["pending"]) == (LATEST, LATEST, [])
+    assert whole["migrations"][0]["name"] == "0001_engine"
+
+
+def test_a_schema_that_is_newer_than_the_code_is_told(rota, jobs):
+    with psycopg.connect(jobs.url, autocommit=True) as connection:
+        connection.execute("INSERT INTO rota.migrations (version, name) VALUES (9999, '9999_later')")
+
+    assert f"has version 9999, and this code knows only {LATEST}" in rota("schema").err
+
+
+def test_the_whole_schema_as_sql_needs_no_database(rota):
+    assert (
+        rota("schema", "--sql", "--url", "postgresql://127.0.0.1:1/none").out == rota("migrate", "--sql").out
+    )
+
+
+@pytest.mark.parametrize("more", [(), ("--to", "5"), ("--check",)])
+def test_a_store_without_a_schema_lacks_nothing(rota, more):
+    said = rota("migrate", *more, "--url", "memory://")
+
+    assert (said.code, said.out) == (0, "")
+    assert "version 5 already" not in said.err

@@ -190,3 +190,23 @@ def test_a_reader_that_goes_away_ends_it_quietly(jobs):
 
     assert "enqueued" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_what_happens_is_followed_by_words_of_the_filter_language(rota, jobs, monkeypatch):
+    seen = []
+
+    async def all_of(admin, wanted, since, lines):
+        seen.append(wanted)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rota.cli.tail._all", all_of)
+    rota("tail", "queue:mail", "--task", "charge")
+
+    assert (seen[0].queue, seen[0].task, seen[0].tenant) == ("mail", "charge", None)
+
+
+def test_a_word_that_what_happens_cannot_tell_is_refused(rota, jobs):
+    said = rota("tail", "state:dead")
+
+    assert said.code == 2
+    assert "follow by task:, queue: or tenant:" in said.err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -69,3 +71,90 @@ def test_a_directory_that_disappears_ends_nothing(project):
     (project / "package").rmdir()
 
     assert watch.changed() == [str(project / "package" / "mail.py")]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("nofile.py", "there is no file 'nofile.py'"),
+        ("nothing.py", "'nothing.py' has no Rota app"),
+        ("nomodule:app", "there is no module 'nomodule'"),
+    ],
+)
+def test_what_is_no_app_is_not_watched(process, tmp_path, embedded, named, said):
+    (tmp_path / "nothing.py").write_text("x = 1")
+    answer = process("dev", named, "--no-dashboard", "--url", embedded)
+
+    assert answer.code == 2
+    assert said in answer.err
+    assert "waiting for a change" not in answer.err
+
+
+def test_an_app_that_is_broken_for_now_is_waited_for(tmp_path, embedded):
+    (tmp_path / "broken.py").write_text("from rota import Rota\napp = Rota(")
+    dev = subprocess.Popen(
+        [sys.executable, "-m", "rota.cli", "dev", "broken.py", "--no-dashboard", "--url", embedded],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = [dev.stderr.readline() for _ in range(3)]
+    finally:
+        dev.terminate()
+        dev.communicate(timeout=60)
+
+    assert "SyntaxError" in said[1]
+    assert said[2] == "The worker ended with exit code 2; waiting for a change.\n"
+    assert dev.returncode == 0
+
+
+def test_a_worker_that_reloads_runs_the_code_as_it_is_saved(tmp_path, embedded):
+    (tmp_path / "jobs.py").write_text(
+        "from rota import Rota\napp = Rota()\n\n@app.task\ndef one() -> None: ...\n"
+    )
+    worker = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "rota.cli",
+            "worker",
+            "jobs.py",
+            "--reload",
+            "-q",
+            "mail:3",
+            "--url",
+            embedded,
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said: list[str] = []
+
+    def until(word: str) -> str:
+        while not said or word not in said[-1]:
+            said.append(worker.stderr.readline())
+            assert said[-1], said
+        return said[-1]
+
+    try:
+        first = until("worker started")
+        with (tmp_path / "jobs.py").open("a") as code:
+            code.write("\n@app.task\ndef two() -> None: ...\n")
+        until("jobs.py changed; restarting the worker.")
+        second = until("worker started")
+    finally:
+        worker.terminate()
+        worker.communicate(timeout=60)
+
+    assert "mail=3 (mail)" in first
+    assert "1 tasks" in first
+    assert "2 tasks" in second
+    assert worker.returncode == 0
+
+
+@pytest.mark.parametrize("more", [("--drain",), ("--health-port", "8081"), ("--processes", "2")])
+def test_reloading_is_for_the_desk(rota, more):
+    said = rota("worker", "jobs.py", "--reload", *more)
+
+    assert said.code == 2
+    assert "--reload is for the desk" in said.err

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.cli.words import ago, as_json, cell, clean, many, span
+from rota._core.lengths import last
+from rota.cli.words import ago, as_json, cell, clean, many, percent, span
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -85,3 +86,26 @@ def test_a_moment_is_said_as_seen_from_now(seconds, words):
 
 def test_numbers_agree_with_their_noun():
     assert (many(1, "job"), many(0, "job"), many(1284, "job")) == ("1 job", "0 jobs", "1,284 jobs")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (3600, "hour"),
+        (60, "minute"),
+        (86_400, "day"),
+        (300, "5 minutes"),
+        (7200, "2 hours"),
+        (90.5, "1m 30s"),
+    ],
+)
+def test_how_far_back_numbers_reach_reads_after_in_the_last(seconds, said):
+    assert last(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.0, "0 %"), (0.004, "0.4 %"), (0.02, "2.0 %"), (0.0999, "10 %"), (0.31, "31 %"), (1.0, "100 %")],
+)
+def test_a_share_has_a_space_before_its_sign(share, said):
+    assert percent(share) == said

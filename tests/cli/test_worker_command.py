@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from rota._core.job import State
-from rota.cli.draining import Scope, left
+from rota.cli.draining import COUNTED, Bar, Scope, left
 from rota.stores.contract import JobFilter
 
 pytestmark = pytest.mark.slow  # real processes, each with a start of its own
@@ -49,6 +50,7 @@ def eventually(truth, within=30.0):
         time.sleep(0.05)
 
 
+@pytest.mark.req("D34")
 def test_drain_runs_what_is_due_and_what_is_retried_then_ends(process, rota, jobs, app):
     greet = jobs.add("greet", payload={"name": "Ann"})
     shaky = jobs.add("shaky", max_attempts=3)
@@ -201,6 +203,7 @@ def test_dev_migrates_runs_and_restarts_when_a_file_is_saved(bare, app, tmp_path
 
     with Process(tmp_path, "dev") as dev:
         eventually(lambda: dev.said.count("worker started") == 1)
+        eventually(lambda: "Dashboard: http://127.0.0.1:" in dev.said)
         before = rota("enqueue", "greet", "name=Ann", "--wait", "--timeout", "20s")
         app.write_text(app.read_text().replace("Hello", "Goodbye"))
         eventually(lambda: dev.said.count("worker started") == 2)
@@ -217,9 +220,21 @@ def test_dev_migrates_runs_and_restarts_when_a_file_is_saved(bare, app, tmp_path
     assert code == 0
     assert (before.out, after.out) == ('"Hello, Ann!"\n', '"Goodbye, Ann!"\n')
     assert f"Watching {tmp_path}" in dev.said
+    assert dev.said.count("Dashboard: ") == 1
     assert "jobs.py changed; restarting the worker." in dev.said
     assert "jobs.py could not be imported: SyntaxError" in dev.said
     assert dev.said.endswith("Stopped.\n")
+
+
+def test_when_dev_is_killed_its_worker_and_its_dashboard_end_too(bare, app, tmp_path, monkeypatch):
+    monkeypatch.setenv("ROTA_URL", bare)
+    with Process(tmp_path, "dev") as dev:
+        eventually(lambda: "worker started" in dev.said and "Dashboard: " in dev.said)
+        children = psutil.Process(dev.popen.pid).children()
+        dev.popen.kill()
+        gone, left = psutil.wait_procs(children, timeout=20)
+
+    assert (len(gone), left) == (2, [])
 
 
 def test_dev_without_an_app_says_how_to_begin(rota, jobs):
@@ -246,7 +261,7 @@ def test_a_drain_goes_on_only_for_what_its_worker_would_take(jobs, fields, keeps
     jobs.add(**{"task": "greet", "tenant": "a", "queue": "mail"} | fields)
     scope = Scope(("greet",), ("mail",), "a")
 
-    assert jobs.do(lambda store: left(Admin(store, actor="test"), scope)) is keeps_going
+    assert jobs.do(lambda store: left(Admin(store, actor="test"), scope)) == keeps_going
 
 
 def test_a_drain_looks_beyond_a_page_of_scheduled_jobs(jobs, monkeypatch):
@@ -270,3 +285,55 @@ def test_a_drain_waits_for_a_job_that_is_running_or_will_be_retried(jobs):
 
     assert running
     assert jobs.do(lambda store: left(Admin(store, actor="test"), scope))
+
+
+def test_a_queue_with_slots_gets_a_lane_of_its_own_and_the_others_share(process, jobs, app):
+    mail = jobs.add("greet", payload={"name": "Ann"}, queue="mail")
+    plain = jobs.add("greet", payload={"name": "Bob"})
+    fast = jobs.add("greet", payload={"name": "Cem"}, queue="fast")
+
+    said = process("worker", "-q", "mail:10,default", "--drain")
+
+    assert said.code == 0, said.err
+    assert "mail=10 (mail)" in said.err
+    assert "general=5 (default)" in said.err
+    states = [jobs.get(one).state for one in (mail, plain, fast)]
+    assert states == [State.COMPLETED, State.COMPLETED, State.PENDING]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("-q", "mail:10,mail"), "queue 'mail' was given twice"),
+        (("-q", "general:9,mail"), "say the lanes by --lane, such as --lane a=9:general --lane b=5:mail"),
+        (("-q", "mail", "-q", "mail:3"), "queue 'mail' was given twice"),
+        (("-q", ","), "names no queue"),
+        (("-q", "mail:10", "--lane", "fast=3"), "--lane and --queue mail:10 were both given"),
+    ],
+)
+def test_queues_that_make_no_sense_are_said_before_anything_starts(rota, jobs, app, given, said):
+    answer = rota("worker", *given)
+
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_the_bar_of_a_drain_moves_from_the_most_it_saw_to_nothing():
+    moved = []
+    bar = Bar(lambda done, note="", *, total=None: moved.append((done, note, total)))
+    for jobs_left in (COUNTED, 4, 6, 1, 0):
+        bar.look(jobs_left)
+
+    assert moved[0] == (0, "1,000+ jobs left", None)
+    assert moved[1] == (COUNTED - 4, "4 jobs left", COUNTED)
+    assert moved[-1] == (COUNTED, "0 jobs left", COUNTED)
+
+
+def test_a_drain_counts_what_is_left_no_further_than_it_is_asked(jobs):
+    from rota.admin import Admin
+
+    jobs.add(times=5)
+    scope = Scope(("greet",), None, None)
+
+    assert jobs.do(lambda store: left(Admin(store, actor="test"), scope, at_most=100)) == 5
+    assert jobs.do(lambda store: left(Admin(store, actor="test"), scope, at_most=3)) == 3

@@ -23,7 +23,7 @@ DAY = 86_400.0
 # What is kept
 
 
-@pytest.mark.req("W24", "W25")
+@pytest.mark.req("W24", "W25", "W38")
 async def test_a_job_that_fails_for_good_is_a_dead_letter_at_once_and_keeps_everything(
     store: Store, clock: Clock
 ):
@@ -48,7 +48,7 @@ async def test_a_job_that_fails_for_good_is_a_dead_letter_at_once_and_keeps_ever
     assert [row.message for row in await store.attempts(new.id)] == ["first", "second"]
 
 
-@pytest.mark.req("W19")
+@pytest.mark.req("W19", "W38")
 async def test_what_must_not_be_retried_is_a_dead_letter_after_its_first_attempt(store: Store):
     letter = await a_letter(store, max_attempts=5)
 
@@ -99,6 +99,29 @@ async def test_dead_letters_are_found_by_what_they_are(store: Store, clock: Cloc
     assert await found(error_class="non_retryable") == [two, one]
     assert await found(correlation_id=str(two)) == [two]
     assert await store.count_dead_letters(DeadFilter(), cap=1) == 1
+
+
+@pytest.mark.req("L3", "L33", "L34")
+async def test_unacknowledged_letters_are_listed_newest_first_and_who_acknowledged_one_is_kept_when(
+    store: Store, clock: Clock
+):
+    letters = []
+    for number in range(3):
+        letters.append(await a_letter(store, payload={"n": number}, message=f"boom {number}"))
+        clock.advance(60)
+    await reviewed(store, letters[1].job, ReviewVerb.ACKNOWLEDGE, by="ann@office", notes="known")
+
+    waiting = await store.dead_letters(DeadFilter(reviews=(Review.PENDING,)))
+    assert [(letter.job.payload["n"], letter.job.error_message) for letter in waiting] == [
+        (2, "boom 2"),
+        (0, "boom 0"),
+    ]
+    [known] = await store.dead_letters(DeadFilter(reviews=(Review.ACKNOWLEDGED,)))
+    assert (known.reviewed_by, known.reviewed_at, known.notes) == ("ann@office", clock.now, "known")
+    assert (known.job.payload, known.job.finished_at) == ({"n": 1}, letters[1].job.finished_at)
+    assert [(row.attempt, row.error_class, row.message) for row in await store.attempts(known.job.id)] == [
+        (1, "non_retryable", "boom 1")
+    ]
 
 
 # A newer success

@@ -69,7 +69,7 @@ async def test_the_group_that_was_seen_last_comes_first_and_others_are_apart(sto
     assert await groups(store, group="nonsense") == []
 
 
-@pytest.mark.req("L29")
+@pytest.mark.req("L29", "V24")
 async def test_failures_of_the_last_hour_are_counted_by_task_with_the_latest_time(store: Store, clock: Clock):
     """Three in the hour before, then one in the last hour: falling."""
     start = clock.now
@@ -116,3 +116,28 @@ def test_the_trend_in_one_word(letters, last_hour, hour_before, trend):
     group = FailureGroup("f", "t", None, None, None, None, letters, at, at, last_hour, hour_before, None)  # type: ignore[arg-type]
 
     assert group.trend == trend
+
+
+async def test_a_group_is_counted_by_the_hour_whatever_its_reviews(store: Store, clock: Clock):
+    first = await dies(store)
+    for pause in (3600, 1800, 1800):
+        clock.advance(pause)
+        last = await dies(store)
+    await closed(store, last)
+    [group] = await groups(store)
+
+    hours = await store.failure_hours([group.fingerprint, "unknown"], hours=3)
+
+    assert hours == {group.fingerprint: [1, 1, 2], "unknown": [0, 0, 0]}
+    clock.advance(1)
+    assert first.finished_at is not None
+    assert (await store.failure_hours([group.fingerprint], hours=2))[group.fingerprint] == [1, 2]
+
+
+async def test_what_died_earlier_is_not_counted_by_the_hour(store: Store, clock: Clock):
+    await dies(store)
+    [group] = await groups(store)
+    clock.advance(3 * 3600)
+
+    assert await store.failure_hours([group.fingerprint], hours=3) == {group.fingerprint: [0, 0, 0]}
+    assert await store.failure_hours([], hours=3) == {}

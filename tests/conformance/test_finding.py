@@ -21,7 +21,7 @@ from build import (
 )
 from rota._core.failure import ErrorClass
 from rota._core.job import State
-from rota._core.job_filter import ArgumentIs, JobFilter
+from rota._core.job_filter import LISTED, ArgumentIs, JobFilter, LeftOut
 from rota.stores.contract import SessionStart, Store
 from rota.stores.tally_contract import Tally
 
@@ -55,6 +55,28 @@ async def test_the_jobs_of_a_conversation_are_listed_in_the_order_they_were_crea
     listed = await store.find(JobFilter(correlation_id="conversation-12", oldest_first=True))
     assert [job.id for job in listed] == [job.id for job in made]
     assert [job.created_at for job in listed] == sorted(job.created_at for job in listed)
+
+
+@pytest.mark.req("D4")
+async def test_the_jobs_of_one_state_are_listed_in_the_order_they_were_created_page_by_page(
+    store: Store, clock: Clock
+):
+    made = []
+    for number in range(6):
+        made.append(
+            a_job(priority=100 - number, delay=60.0 * number)
+        )  # neither urgency nor time is the order
+        await store.enqueue([made[-1]])
+        clock.advance(1)
+    [running] = await claim(store)
+    await store.settle([completed(running)])
+    waiting = [job.id for job in made if job.id != running.id]
+
+    first = await store.find(JobFilter(states=(State.PENDING,), oldest_first=True, limit=3))
+    rest = await found(store, states=(State.PENDING,), oldest_first=True, before=first[-1].id)
+    assert [job.id for job in first] + rest == waiting
+    assert [job.created_at for job in first] == sorted(job.created_at for job in first)
+    assert await found(store, states=(State.COMPLETED,), oldest_first=True) == [running.id]
 
 
 @pytest.mark.req("D6")
@@ -241,3 +263,60 @@ async def test_a_session_that_claims_nothing_is_no_worker_of_any_job(store: Stor
     await store.enqueue([a_job()])
 
     assert await found(store, worker="nowhere", states=(State.PENDING,)) == []
+
+
+@pytest.mark.parametrize("order", [{}, {"oldest_first": True}, {"by_priority": True}])
+async def test_a_brief_list_tells_the_size_of_what_is_long_in_the_same_order(store: Store, order: dict):
+    long = {"text": "\u00e4" * LISTED}
+    jobs = [
+        a_job("email", payload, priority=50 + n % 2) for n, payload in enumerate([{}, long, {"a": 1}, long])
+    ]
+    await store.enqueue(jobs)
+
+    whole = await store.find(JobFilter(**order))
+    brief = await store.find(JobFilter(**order, brief=True))
+
+    assert [job.id for job in brief] == [job.id for job in whole]
+    for job, seen in zip(whole, brief, strict=True):
+        if job.payload == long:
+            assert isinstance(seen.payload_json, LeftOut)
+            assert (seen.payload, seen.payload_json.size) == ({}, len(job.payload_json.encode()))
+            assert seen._replace(payload_json=job.payload_json) == job
+        else:
+            assert seen == job
+    assert await store.count_found(JobFilter(**order, brief=True), cap=10) == 4
+
+
+async def test_a_brief_list_tells_the_size_of_a_long_result(store: Store):
+    short, long = await a_running_job(store), await a_running_job(store)
+    await store.settle([completed(short, {"ok": True}), completed(long, "x" * 2 * LISTED)])
+
+    [second, first] = await store.find(JobFilter(brief=True))
+    assert (first.result, isinstance(first.result_json, LeftOut)) == ({"ok": True}, False)
+    assert isinstance(second.result_json, LeftOut)
+    assert (second.result, second.result_json.size) == (None, 2 * LISTED + 2)
+
+
+async def test_jobs_that_wait_for_another_attempt_are_found_and_counted(store: Store, clock: Clock):
+    """`counts` says of pending jobs how many wait for another attempt; `attempt_from` and `attempt_to` find them."""
+    session = await a_session(store, lease=1e6)
+    jobs = [a_job("email", max_attempts=5) for _ in range(3)]
+    await store.enqueue(jobs)
+    running = await claim(store, session)
+    await store.settle([failed(job, ErrorClass.RETRYABLE, now=clock.now) for job in running])
+    clock.advance(3600)
+    [again, *others] = await claim(store, session)
+    await store.settle([failed(again, ErrorClass.RETRYABLE, now=clock.now)])
+    fresh = a_job("email")
+    await store.enqueue([fresh])
+    waits, runs = again.id, sorted((job.id for job in others), reverse=True)
+
+    assert await found(store, states=(State.PENDING,), attempt_from=1) == [waits]
+    assert await found(store, attempt_from=2) == sorted([waits, *runs], reverse=True)
+    assert await found(store, attempt_to=0) == [fresh.id]
+    assert await found(store, attempt_from=3) == []
+    assert await store.count_found(JobFilter(states=(State.PENDING,), attempt_from=1), cap=9) == 1
+    assert {(count.state, count.jobs, count.retrying) for count in await store.counts()} == {
+        (State.PENDING, 2, 1),
+        (State.RUNNING, 2, 0),
+    }

@@ -10,8 +10,9 @@ from build import Clock, a_job, a_running_job, a_session, by_hand, claim, comple
 from letters import a_letter, reprocessed
 from rota._core.actions import Verb
 from rota._core.failure import ErrorClass
-from rota._core.happening import Happening, HappeningFilter, Mark, Memory
+from rota._core.happening import CodeVersion, Happening, HappeningFilter, Mark, Memory, Share
 from rota._core.retry import Retry
+from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Store
 from rota.stores.postgres.watching import first_id
 
@@ -194,6 +195,22 @@ async def test_what_runs_is_listed_longest_first(store: Store, clock: Clock):
     assert len(await store.running(limit=1)) == 1
 
 
+@pytest.mark.req("L28", "V24")
+async def test_jobs_that_run_for_more_than_an_hour_stand_before_all_others(store: Store, clock: Clock):
+    session = await a_session(store, lease=86_400)
+    stuck, busy = a_job("export", tenant="acme"), a_job("mail")
+    await store.enqueue([stuck])
+    await claim(store, session)
+    clock.advance(3_000)
+    await store.enqueue([busy])
+    await claim(store, session)
+    clock.advance(700)
+
+    found = await store.running(limit=10)
+    assert [work.id for work in found] == [stuck.id, busy.id]
+    assert [work.task for work in found if clock.now - work.claimed_at > timedelta(hours=1)] == ["export"]
+
+
 async def test_a_snoozed_job_runs_no_more(store: Store):
     await store.settle([snoozed(await a_running_job(store))])
 
@@ -213,3 +230,31 @@ async def test_the_task_that_takes_most_room_is_found_with_its_largest_job(store
     assert first.largest == first.average > 5_000
     assert (second.task, second.jobs, second.example) == ("email", 2, small.id)
     assert sum(one.jobs for one in await store.payload_sizes(cap=2)) == 2
+
+
+async def test_who_has_the_slots_is_counted_by_queue_and_tenant(store: Store):
+    """For whom jobs run now, by queue and tenant, the most first."""
+    await store.enqueue(
+        [a_job(queue="mail", tenant="acme") for _ in range(3)]
+        + [a_job(queue="mail"), a_job(queue="slow", tenant="acme"), a_job(queue="slow", tenant="blue")]
+    )
+    await claim(store)
+    await store.enqueue([a_job(queue="mail", tenant="waits")])
+
+    assert await store.running_by_tenant() == [
+        Share("mail", "acme", 3),
+        Share("mail", None, 1),
+        Share("slow", "acme", 1),
+        Share("slow", "blue", 1),
+    ]
+
+
+async def test_code_versions_are_told_with_when_they_were_first_seen(store: Store, clock: Clock):
+    """The code versions that tasks were published with, those that were first seen last, newest first."""
+    first = clock.now
+    await store.publish([TaskSpec("email", code_version="v1")])
+    clock.advance(60)
+    await store.publish([TaskSpec("email", code_version="v2"), TaskSpec("post", code_version="v1")])
+
+    assert await store.code_versions(limit=5) == [CodeVersion("v2", clock.now), CodeVersion("v1", first)]
+    assert await store.code_versions(limit=1) == [CodeVersion("v2", clock.now)]

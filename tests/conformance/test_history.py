@@ -184,6 +184,8 @@ async def test_attempts_are_told_oldest_first_and_only_of_their_job(store: Store
     assert [attempt.message for attempt in attempts] == ["0", "1", "2"]
     assert [attempt.version for attempt in attempts] == sorted(attempt.version for attempt in attempts)
     assert await store.attempts(new_id()) == []
+    for limit, told in ((1, ["2"]), (2, ["1", "2"]), (3, ["0", "1", "2"]), (9, ["0", "1", "2"])):
+        assert [attempt.message for attempt in await store.attempts(job.id, limit=limit)] == told
 
 
 async def test_long_messages_and_stacks_are_kept_whole_up_to_their_limits(store: Store):
@@ -197,6 +199,7 @@ async def test_long_messages_and_stacks_are_kept_whole_up_to_their_limits(store:
     assert (await read(store, job)).error_message == "ä" * 2047
 
 
+@pytest.mark.req("L27", "V24")
 async def test_unfinished_and_dead_jobs_are_counted_by_queue_task_and_state(store: Store, clock: Clock):
     await store.enqueue([a_job(queue="fast", delay=60.0), a_job(queue="fast", delay=30.0)])
     await store.enqueue([a_job("report", held=True)])

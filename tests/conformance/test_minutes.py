@@ -27,6 +27,7 @@ async def told(store: Store, since: float = HOUR) -> dict[str, int]:
     return {total.ending: total.jobs for total in (await store.figures(since)).totals}
 
 
+@pytest.mark.req("L5", "L31", "V24")
 async def test_what_sessions_tell_is_added_up(store: Store, clock: Clock):
     waits, runs = {1: 2, 7: 1}, {3: 3}
     one = sent(3, wait_sum=1.5, run_sum=2.5, waits=waits, runs=runs)
@@ -124,14 +125,36 @@ async def test_many_who_roll_at_once_count_everything_once(store: Store, clock: 
     assert (total.jobs, total.runs) == (50, {3: 50})
 
 
-async def test_old_minutes_are_dropped(store: Store, clock: Clock):
-    await store.note_minutes(new_id(), [minute(sent(1))])
+async def test_of_old_minutes_the_sum_of_the_hour_stays_for_a_quarter_of_a_year(store: Store, clock: Clock):
+    """Nobody rolls for a fortnight: what was not yet added up is not lost by that."""
+    clock.advance(600)
+    done = minute(sent(3, waits={1: 3}, runs={2: 3}), at=clock.now, lanes=[LaneTotal("fast", 9, 3)])
+    await store.note_minutes(new_id(), [done, minute(sent(1))])
     clock.advance(41 * 60)
     await store.roll()
     clock.advance(15 * 86_400)
     await store.roll()
 
-    assert await told(store, 60 * 86_400) == {}
+    assert await told(store, 15 * 86_400 + 41 * 60) == {"completed": 4}  # the whole hour that it begins in
+    assert await told(store, 15 * 86_400 - 41 * 60) == {}
+    found = await store.figures(20 * 86_400)
+    assert found.since.minute == 0
+    assert found.totals == (sent(4, waits={1: 3}, runs={2: 3}),)
+    assert found.lanes == (LaneTotal("fast", 9, 3),)
+    clock.advance(60 * 86_400)
+    await store.roll()
+    assert await told(store, 80 * 86_400) == {"completed": 4}
+    clock.advance(15 * 86_400)
+    await store.roll()
+    assert await told(store, 120 * 86_400) == {}
+
+
+async def test_what_nobody_rolled_for_a_quarter_of_a_year_is_dropped_at_once(store: Store, clock: Clock):
+    await store.note_minutes(new_id(), [minute(sent(1))])
+    clock.advance(91 * 86_400)
+    await store.roll()
+
+    assert await told(store, 120 * 86_400) == {}
 
 
 async def test_before_anybody_worked_there_is_nothing(store: Store, clock: Clock):

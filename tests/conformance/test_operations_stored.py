@@ -9,7 +9,8 @@ import pytest
 from build import Clock, a_job, a_running_job, by_hand, new_id, read
 from rota._core.actions import Audit, AuditFilter, Verb
 from rota._core.dead_letter import DeadFilter
-from rota._core.operation import Operation, OperationState, Progress
+from rota._core.job import State
+from rota._core.operation import JobsWanted, Operation, OperationState, Progress
 from rota._core.review import Review, ReviewVerb
 from rota.stores.contract import Retention, Store
 
@@ -46,6 +47,24 @@ async def test_an_operation_is_stored_as_it_is_and_once(store: Store, clock: Clo
 
     assert await the(store, operation) == operation
     assert [row.action for row in await store.audit(about=operation.about)] == ["operation_begun"]
+
+
+async def test_an_operation_on_jobs_keeps_the_words_of_its_filter_and_when_they_were_said(
+    store: Store, clock: Clock
+):
+    wanted = JobsWanted('state:dead args.to:"ann bell" created>1h', clock.now, "acme")
+    operation = an_operation(clock, capped=True)._replace(verb=Verb.RETRY, wanted=wanted)
+    plain = an_operation(clock)._replace(verb=Verb.DELETE, wanted=JobsWanted("", clock.now))
+    for one in (operation, plain):
+        await store.begin_operation(one, told(one))
+
+    assert [await the(store, one) for one in (operation, plain)] == [operation, plain]
+    assert await store.operations(tenant="acme") == [operation]
+    assert await store.steer_operation(operation.id, STOPPED, told(operation)) == operation._replace(
+        state=STOPPED
+    )
+    which = wanted.which()
+    assert (which.tenant, which.states) == ("acme", (State.DEAD,))
 
 
 async def test_operations_are_listed_newest_first(store: Store, clock: Clock):

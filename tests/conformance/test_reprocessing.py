@@ -55,7 +55,7 @@ async def test_reprocessing_makes_one_linked_job_with_the_original_payload_and_t
     assert [claimed.id for claimed in await claim(store)] == [new.id]
 
 
-@pytest.mark.req("W33")
+@pytest.mark.req("W33", "W38")
 @pytest.mark.scenario(14)
 async def test_a_double_click_makes_one_job_and_one_audit_pair(store: Store):
     letter = await a_letter(store, key="order:7", unique_key="u")

@@ -304,3 +304,54 @@ async def test_a_tick_shows_what_became_of_its_job(store: Store, clock: Clock):
     assert (oldest.tick, oldest.job_id, oldest.state) == (done, first.job_id, State.COMPLETED)
     assert (oldest.origin, oldest.fate, oldest.at) == (Origin.TICK, Fate.ENQUEUED, clock.now)
     assert await store.ticks("unknown") == []
+
+
+async def test_a_tick_still_says_how_its_job_ended_when_only_the_archive_knows(store: Store, clock: Clock):
+    record = await a_schedule(store)
+    clock.advance(3600)
+    [fired] = await store.fire(firing(record, clock.now))
+    await store.settle([completed(job) for job in await claim(store)])
+    clock.advance(40 * 86_400)
+    await store.tidy(Retention())
+    await store.tidy(Retention())
+
+    [tick] = await store.ticks("nightly")
+    [day] = await store.tick_days("nightly", clock.now - timedelta(days=60), late=60.0, limit=100)
+
+    assert (await store.archived([tick.job_id]))[0].id == fired.job_id == tick.job_id
+    assert (tick.state, day.state, day.ticks) == (State.COMPLETED, State.COMPLETED, 1)
+
+
+async def test_ticks_are_counted_by_day_and_by_what_became_of_them(store: Store, clock: Clock):
+    """What became of the ticks since a moment, counted by day; those taken more than `late` seconds late apart."""
+    record = await a_schedule(store, PLAIN._replace(overlap=Overlap.ALLOW))
+    start = clock.now.replace(hour=22, minute=0, second=0)
+    before, *ticks = [start + HOUR * number for number in range(-1, 5)]
+    clock.now = ticks[0]
+    await store.fire(firing(record, before, ticks[0]))
+    await store.settle([completed(job) for job in await claim(store)])
+    clock.now = ticks[-1]
+    fired = await store.fire(firing(record, *ticks[1:]))
+    await by_hand(store, await read(store, fired[0].job_id), Verb.DELETE)
+    clock.advance(60)
+    await store.fire(firing(record, clock.now, origin=Origin.RUN, cursor=False))
+    clock.advance(3540)
+    left_out = await a_schedule(store, PLAIN._replace(overlap=Overlap.SKIP))
+    [skipped] = await store.fire(firing(left_out, ticks[-1] + HOUR))
+
+    days = await store.tick_days("nightly", ticks[0], late=60.0, limit=100)
+
+    told = {(day.day.day, day.origin, day.fate, day.late, day.state): (day.ticks, day.newest) for day in days}
+    first, second = ticks[0].day, ticks[-1].day
+    assert skipped.fate is Fate.OVERLAP
+    assert told == {
+        (first, Origin.TICK, Fate.ENQUEUED, False, State.COMPLETED): (1, ticks[0]),
+        (first, Origin.TICK, Fate.ENQUEUED, True, None): (1, ticks[1]),
+        (second, Origin.TICK, Fate.ENQUEUED, True, State.PENDING): (2, ticks[3]),
+        (second, Origin.TICK, Fate.ENQUEUED, False, State.PENDING): (1, ticks[4]),
+        (second, Origin.RUN, Fate.ENQUEUED, False, State.PENDING): (1, ticks[-1] + timedelta(minutes=1)),
+        (second, Origin.TICK, Fate.OVERLAP, False, None): (1, ticks[-1] + HOUR),
+    }
+    assert await store.tick_days("unknown", ticks[0], late=60.0, limit=100) == []
+    newest = await store.tick_days("nightly", ticks[0], late=60.0, limit=2)
+    assert sorted(day.newest for day in newest) == [ticks[-1] + timedelta(minutes=1), ticks[-1] + HOUR]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from datetime import timedelta
 from http import HTTPStatus
 
@@ -15,6 +16,7 @@ from rota._core.queue import Queue
 from rota.admin import Admin
 from rota.contrib.prometheus import exposition
 from rota.errors import StoreUnavailable
+from rota.stores.contract import SessionStart
 from rota.worker.supervisor import health
 from rota.worker.supervisor.health import Address, HealthPort, Page
 
@@ -39,6 +41,16 @@ async def worked(store, clock: Clock):
     await store.enqueue([a_job("send", queue="mail", run_at=NOON - timedelta(seconds=90))])
     await a_session(store)
     return store
+
+
+async def test_the_memory_of_workers_is_told_where_it_is_known(store):
+    for pid, memory in ((7, 80_000_000), (8, None)):
+        start = SessionStart(new_id(), "web-1", pid, {"general": 5}, ("mail",), memory=memory)
+        await store.open_session(start, lease=60.0)
+
+    page, _ = exposition(await Admin(store, actor="test").overview(300.0))
+
+    assert read(page)["rota_worker_memory_bytes"] == {("web-1", "7"): 80_000_000.0}
 
 
 @pytest.mark.req("L31")
@@ -88,9 +100,9 @@ async def test_a_store_that_answers_nothing_is_an_error_and_no_page_of_zeros(wor
         await Admin(worked, actor="test").overview(300.0)
 
 
-async def ask(port: HealthPort, path: str, *headers: str) -> tuple[int, str]:
+async def ask(port: HealthPort, path: str, *headers: str, host: str = "127.0.0.1:8081") -> tuple[int, str]:
     reader, writer = await asyncio.open_connection(port.address.host, port.address.port)
-    writer.write("\r\n".join([f"GET {path} HTTP/1.1", "Host: here", *headers, "", ""]).encode())
+    writer.write("\r\n".join([f"GET {path} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode())
     answer = (await reader.read()).decode()
     writer.close()
     await writer.wait_closed()
@@ -115,6 +127,22 @@ async def test_this_machine_may_read_the_pages(port):
     assert await ask(port, "/metrics") == (HTTPStatus.OK, "rota_workers 1.0\n")
     assert await ask(port, "/broken") == (HTTPStatus.SERVICE_UNAVAILABLE, "the database is away\n")
     assert (await ask(port, "/nothing"))[1] == "There is nothing here. Ask /metrics, /broken.\n"
+
+
+@pytest.mark.parametrize("host", ["localhost:8081", "[::1]:8081", "10.0.0.7", "", socket.gethostname()])
+async def test_this_machine_has_several_names(port, host):
+    assert (await ask(port, "/metrics", host=host))[0] == HTTPStatus.OK
+
+
+@pytest.mark.parametrize("host", ["evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example"])
+async def test_a_strangers_name_that_was_pointed_at_this_machine_needs_the_token(port, host):
+    assert (await ask(port, "/metrics", host=host))[0] == HTTPStatus.UNAUTHORIZED
+    assert (await ask(port, "/metrics", f"Host: {host}"))[0] == HTTPStatus.UNAUTHORIZED
+    assert (await ask(port, "/metrics", "Authorization: Bearer sesame", host=host))[0] == HTTPStatus.OK
+
+
+async def test_what_a_proxy_passes_on_comes_from_elsewhere(port):
+    assert (await ask(port, "/metrics", "X-Forwarded-For: 203.0.113.9"))[0] == HTTPStatus.UNAUTHORIZED
 
 
 async def test_others_need_the_token(port, monkeypatch):

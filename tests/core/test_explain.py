@@ -12,6 +12,7 @@ from rota._core.actions import Audit
 from rota._core.explain import explain
 from rota._core.explanation import Cause, Facts, Standing, WorkerSeen, queues_of
 from rota._core.job import State
+from rota._core.review import Review
 from rota._core.suspects import ParkedTask
 from rota._core.task_spec import TaskSpec
 
@@ -220,6 +221,23 @@ def test_a_running_job_says_where_and_since_when():
     assert (why(job).cause, why(job).command) == (Cause.LOST, "rota doctor")
 
 
+@pytest.mark.parametrize(
+    ("review", "words", "command"),
+    [
+        (Review.PENDING, "", "rota jobs retry"),
+        (Review.ACKNOWLEDGED, " Somebody knows of it.", "rota jobs retry"),
+        (Review.REPROCESSING, " A new job does its work again.", "rota dlq show"),
+        (Review.RESOLVED, " A new job has done its work since.", "rota dlq show"),
+        (Review.DISCARDED, " Its work was given up.", "rota dlq show"),
+    ],
+)
+def test_a_dead_job_is_not_to_be_retried_where_its_work_is_done_again_or_given_up(review, words, command):
+    said = why(a_stored_job(State.DEAD, finished_at=NOW, review=review.value))
+
+    assert said.why == f"It died at 2026-05-04 12:00:00 UTC, after 1 attempt.{words}"
+    assert said.command == f"{command} {said.job_id}"
+
+
 def test_an_ended_job_says_how_it_ended():
     def ended(state, **fields):
         return why(a_stored_job(state, finished_at=NOW, **fields))
@@ -228,7 +246,7 @@ def test_an_ended_job_says_how_it_ended():
     assert ended(State.COMPLETED).why == f"It completed at {at}."
     assert ended(State.PARTIAL).why == f"It completed at {at}, and some of its items failed."
     dead = ended(State.DEAD, error_class="non_retryable", error_message="no such address")
-    assert dead.why == f"It is dead at {at}, after 1 attempt (non_retryable: no such address)."
+    assert dead.why == f"It died at {at}, after 1 attempt (non_retryable: no such address)."
     assert (dead.cause, dead.command) == (Cause.ENDED, f"rota jobs retry {dead.job_id}")
     assert (
         ended(State.CANCELLED, reason="no longer wanted").why

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota._core.filtering import EXAMPLES, FIELDS, FilterError, parse
+from rota._core.filtering import EXAMPLES, FIELDS, FilterError, parse, quoted
 from rota._core.ids import public_id
 from rota._core.job import State
 from rota._core.job_filter import ArgumentIs, JobFilter, exact
@@ -51,6 +51,9 @@ def read(given: str | list[str]) -> JobFilter:
         ("priority:>=50", {"priority_from": 50}),
         ("priority:10..50", {"priority_from": 10, "priority_to": 50}),
         ("priority:10..", {"priority_from": 10}),
+        ("attempt>0", {"attempt_from": 1}),
+        ("attempt:2", {"attempt_from": 2, "attempt_to": 2}),
+        ("attempt:<=3", {"attempt_to": 3}),
         ("order:priority", {"by_priority": True}),
         ("order:oldest", {"oldest_first": True}),
         ("order:newest", {}),
@@ -123,6 +126,9 @@ def test_both_sides_of_a_range_may_be_words_of_their_own():
         ("args.a..b:7", "the name of an argument is missing"),
         ("priority:high", "'high' is not a priority: a whole number from 0 to 32767"),
         ("priority:40000", "'40000' is not a priority"),
+        ("attempt>many", "'many' is not a number of attempts: a whole number from 0 to 32767."),
+        ("attempts>0", "Did you mean attempt>0?"),
+        ("state:retrying", "Did you mean state:pending attempt>0?"),
         ("created:1h", "say which side is meant: created>1h is later than that, created<1h before it."),
         ("created>yesterday", "'yesterday' is neither a length of time"),
         ("created>90", "'90' is neither a length of time"),
@@ -167,9 +173,9 @@ def test_whatever_is_typed_is_a_filter_or_a_wrong_word(text):
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 )
 def test_any_value_can_be_said_in_quotes(value):
-    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
 
-    assert read(f'subject:"{quoted}" queue:mail') == JobFilter(subject=value, queue="mail")
+    assert read(f'subject:"{escaped}" queue:mail') == JobFilter(subject=value, queue="mail")
 
 
 @pytest.mark.parametrize(
@@ -196,3 +202,8 @@ def test_any_value_can_be_said_in_quotes(value):
 )  # fmt: skip
 def test_an_argument_fits_as_a_value_or_as_text_and_in_lists_by_its_elements(path, value, payload, fits):
     assert ArgumentIs(tuple(path.split(".")), value).matches(exact(payload)) is fits
+
+
+@pytest.mark.parametrize("value", [">late", "<5", "two words", 'a"b', "a\\b", "a:b,c", "..", "*"])
+def test_a_value_that_a_page_writes_is_read_as_it_is(value):
+    assert read(f"queue:{quoted(value)} state:dead") == JobFilter(queue=value, states=(State.DEAD,))

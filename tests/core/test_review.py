@@ -46,6 +46,14 @@ def test_a_review_moves_only_by_the_table(stands: Review, verb: ReviewVerb):
         assert decided.hint.endswith(".")
 
 
+def test_notes_are_kept_without_the_secrets_that_somebody_put_into_them():
+    dead = a_stored_job(State.DEAD, review=Review.PENDING.value)
+    change = review(dead, ReviewVerb.ACKNOWLEDGE, by="ann", notes="told him password=hunter2, ticket 12")
+
+    assert isinstance(change, ReviewChange)
+    assert change.notes == "told him password=***, ticket 12"
+
+
 @pytest.mark.req("W26")
 def test_every_review_begins_in_pending_and_can_be_reached():
     reached = {move.target for move in REVIEW_MOVES}

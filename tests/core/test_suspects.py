@@ -215,7 +215,13 @@ def test_bounds_that_make_no_sense_say_so(options, message):
 def test_bounds_are_read_as_people_write_them():
     bounds = Process(memory="1.5 GB", cpu="2m", env=["AWS_*", "AWS_*"])
 
-    assert bounds.limits() == {"memory": 1610612736, "cpu": 120.0, "files": 1024, "processes": None}
+    assert bounds.limits() == {
+        "memory": 1610612736,
+        "cpu": 120.0,
+        "files": 1024,
+        "processes": None,
+        "umask": 0o077,
+    }
     assert bounds == Process(memory=1610612736, cpu=120, env=["AWS_*"])
     around = {"AWS_KEY": "k", "PATH": "/bin", "LC_ALL": "C", "DATABASE_URL": "secret", "MY_TOKEN": "secret"}
     assert bounds.environment(around) == {"AWS_KEY": "k", "PATH": "/bin", "LC_ALL": "C"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from rota._core.redaction import redacted_text
-from rota._core.token import FORM, Role, Token, accepted, digest_of, id_in, text_of, use_is_news
+from rota._core.token import FORM, Role, Token, accepted, digest_of, id_in, is_text_of, text_of, use_is_news
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 TEXT = text_of("abcdefgh2345", "S" * 40)
@@ -50,6 +51,24 @@ def test_only_the_right_text_of_a_token_that_counts_is_accepted():
     assert not accepted(TEXT, TOKEN._replace(expires_at=NOW), NOW)
     assert accepted(TEXT, TOKEN._replace(expires_at=NOW + timedelta(seconds=1)), NOW)
     assert not accepted(TEXT, TOKEN._replace(revoked_at=NOW), NOW)
+
+
+@pytest.mark.parametrize("stored", ["the right one", "another", "none"])
+def test_whatever_is_wrong_with_a_token_the_same_is_done_to_find_out(monkeypatch, stored):
+    """Time is not measured: on a busy machine it says nothing. What is compared, how often and by what is counted."""
+    token = {"the right one": TOKEN, "another": TOKEN._replace(digest=digest_of("another")), "none": None}[
+        stored
+    ]
+    compared: list[tuple[int, int]] = []
+
+    def counted(one: str, other: str) -> bool:
+        compared.append((len(one), len(other)))
+        return one == other
+
+    monkeypatch.setattr(hmac, "compare_digest", counted)
+
+    assert is_text_of(TEXT, token) is (stored == "the right one")
+    assert compared == [(64, 64)]
 
 
 def test_each_role_may_do_what_the_ones_before_it_may():

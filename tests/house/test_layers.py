@@ -19,6 +19,8 @@ HOMES = {
     "fastapi": "src/rota/web/",
     "starlette": "src/rota/web/",
     "itsdangerous": "src/rota/web/",
+    "boto3": "src/rota/worker/log_objects.py",
+    "botocore": "src/rota/worker/log_objects.py",
 }
 
 

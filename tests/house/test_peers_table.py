@@ -83,3 +83,17 @@ def test_every_result_has_what_repeating_it_needs(house):
         or ("figures" not in result and "cannot" not in result and "failed_because" not in result)
     ] == []
     assert {result["figure"] for result in found["results"]} == set(found["figures"])
+
+
+def test_every_figure_of_the_plan_is_measured_of_rota_and_asked_of_each_peer(house):
+    found = json.loads((house.root / "benchmarks/results/reliability.json").read_text())
+    asked = {(result["figure"], result["system"]) for result in found["results"]}
+    held = {result["figure"] for result in found["results"] if result.get("holds")}
+
+    plan = {f"G{number}" for number in (*range(1, 16), 19)}
+    assert held == plan
+    assert asked == {
+        (figure, system)
+        for figure in plan
+        for system in ("rota", "pgqueuer", "procrastinate", "chancy", "arq")
+    }

@@ -10,7 +10,7 @@ import pytest
 import shop
 
 from build import a_job, new_id
-from rota import Rota, RotaError, State
+from rota import Rota, RotaError, State, current_job
 from rota.config import Settings
 from rota.errors import ConfigError
 from rota.stores.contract import SessionStart
@@ -190,3 +190,20 @@ def test_without_an_address_a_server_is_started():
     with real(shop.app) as jobs:
         jobs.assert_not_enqueued()
         assert jobs.url != first
+
+
+async def test_a_handlers_own_transaction_is_committed_and_told(fresh_database):
+    app = Rota(fresh_database)
+
+    @app.task
+    async def book() -> int:
+        async with current_job().transaction() as connection:
+            await connection.execute("CREATE TABLE booked AS SELECT 7 AS id")
+        return 7
+
+    with real(app, fresh_database) as jobs:
+        handle = await book.enqueue()
+        ran = await jobs.drain()
+
+        assert [one.ended for one in ran] == ["completed"]
+        assert await handle == 7

@@ -225,8 +225,27 @@ def orders(fresh_database):
         with psycopg.connect(fresh_database, autocommit=True) as connection:
             connection.execute("TRUNCATE orders")
 
+    @app.task
+    async def with_its_own_end(order: int) -> None:
+        async with current_job().transaction() as connection:
+            await connection.execute("INSERT INTO orders (id) VALUES (%s)", [order])
+
+    @app.task
+    def with_its_own_end_in_a_thread(order: int) -> None:
+        with current_job().transaction() as connection:
+            connection.execute("INSERT INTO orders (id) VALUES (%s)", [order])
+
     app.rows, app.clear, app.url = rows, clear, fresh_database
     return app
+
+
+@pytest.mark.parametrize("task", ["with_its_own_end", "with_its_own_end_in_a_thread"])
+async def test_a_transaction_that_ends_with_its_job_needs_nothing_else_to_survive(orders, task):
+    survival = await assert_survives_crashes(
+        orders.tasks[task], 7, effects=orders.rows, reset=orders.clear, url=orders.url
+    )
+
+    assert {"begun", "line", "returned", "settled"} <= {point.kind for point in survival.tried}
 
 
 async def test_commits_are_crash_points_before_and_after(orders):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -18,7 +19,9 @@ EVENTS = "/api/v1/events"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
+def quick(monkeypatch, clock):
+    # Ids are made by the real clock: to a store whose time is yet to come they are old.
+    clock.now = datetime.now(UTC) - timedelta(minutes=10)
     monkeypatch.setattr(feed, "EVERY", 0.1)
     monkeypatch.setattr(feed, "DEBOUNCE", 0.02)
     monkeypatch.setattr(events, "TRUST", 0.0)

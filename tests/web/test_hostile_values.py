@@ -101,3 +101,29 @@ async def test_no_cursor_filter_or_path_breaks_anything(site):
         assert answer.status_code in (200, 422), (text, answer.text)
     for path in ("/%2e%2e/%2e%2e/etc/passwd", "//", "/a/b", "/%ff", "/" + "a" * 4000):
         assert (await client.get(JOBS + path)).status_code in (404, 422), path
+
+
+@pytest.mark.parametrize("said", ["no", "false", 0, 0.0, [], {}])
+async def test_a_value_of_another_kind_is_refused_and_not_guessed_at(memory_site, said):
+    client = await memory_site.client("manager")
+    job = a_job("mail", {"to": "ann"})
+    await memory_site.store.enqueue([job])
+
+    answer = await client.post(f"{JOBS}/purge", json={"filter": "", "dry_run": said})
+    operated = await client.post(
+        f"{JOBS}/operations", json={"verb": "cancel", "filter": "", "expected": 1, "dry_run": said}
+    )
+
+    assert (answer.status_code, operated.status_code) == (422, 422)
+    assert [found.state.value for found in await memory_site.store.get([job.id])] == ["pending"]
+
+
+@pytest.mark.parametrize("moment", [1_900_000_000, True, 1.5e9])
+async def test_a_moment_is_text_and_no_number(memory_site, moment):
+    client = await memory_site.client("operator")
+    body = {"task": "mail", "args": {"to": "ann"}, "options": {"at": moment}}
+
+    answer = await client.post(JOBS, json=body)
+
+    assert answer.status_code == 422
+    assert "write a moment as text" in answer.text

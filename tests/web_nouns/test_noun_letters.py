@@ -7,7 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from rota._core.actions import AuditFilter
 from rota._core.job import State
+from rota.admin import Admin, operations
 from rota.web import driving
 
 LETTERS = "/api/v1/dead-letters"
@@ -173,6 +175,51 @@ async def test_one_caller_has_so_many_operations_going_on(site, stage, monkeypat
     await site.asgi.state.drivers.close()
     assert (await ann.post("/api/v1/operations", json={"verb": "acknowledge"})).status_code == 202
     await drives(site)
+
+
+@pytest.mark.parametrize("tenant", [None, "red"])
+async def test_an_operation_ends_with_the_token_that_began_or_resumed_it(
+    site, stage, store, monkeypatch, tenant
+):
+    monkeypatch.setattr(driving, "TRUST", 0.05)
+    monkeypatch.setattr(operations, "LOOK_EVERY", 0.05)
+    for _ in range(3):
+        await stage.dead(tenant)
+    slow = {"verb": "acknowledge", "rate": 0.01}
+    mona = Admin(store, actor="mona")
+
+    async def revoked_after(method: str) -> tuple[str, list[str | None]]:
+        """The operation, and why it was stopped so far. What it did in that moment may be told after that."""
+        token = await site.token("operator", tenant)
+        client = site.anonymous(authorization=f"Bearer {token}")
+        answer = await client.post(f"/api/v1/operations{method}", json=None if method else slow)
+        assert answer.status_code == 202, answer.text
+        await mona.revoke_token(token, reason="laptop lost")
+        async with asyncio.timeout(10):
+            await drives(site)
+        rows = await mona.trail(AuditFilter(about=f"operation:{answer.json()['id']}"))
+        return answer.json()["id"], [row.reason for row in rows if row.action == "operation_stopped"]
+
+    begun, once = await revoked_after("")
+    resumed, twice = await revoked_after(f"/{begun}/resume")
+
+    assert begun == resumed
+    assert (once, twice) == (["its token counts no more"], ["its token counts no more"] * 2)
+    assert (await mona.operation(UUID(begun))).state == "stopped"
+
+
+async def test_an_operation_goes_on_when_its_beginner_logs_out(site, stage, store, monkeypatch):
+    monkeypatch.setattr(driving, "TRUST", 0.01)
+    for _ in range(2):
+        await stage.dead(None)
+    browser = site.anonymous(sec_fetch_site="same-origin")
+    await browser.post("/api/v1/session", json={"token": await site.token("operator")})
+    begun = await browser.post("/api/v1/operations", json={"verb": "acknowledge", "rate": 4})
+    await browser.delete("/api/v1/session")
+    async with asyncio.timeout(10):
+        await drives(site)
+
+    assert (await Admin(store, actor="mona").operation(UUID(begun.json()["id"]))).state == "finished"
 
 
 async def test_a_tenant_operates_on_his_own_only(site, stage, store):

@@ -34,7 +34,7 @@ async def test_a_queue_shows_what_waits_in_it_and_who_serves_it(site, store):
     assert (await client.get(NOWHERE.format("queues"))).json()["type"] == "urn:rota:queue-not-found"
 
 
-@pytest.mark.parametrize("since", ["0s", "15 days", "soon", "nan", "1e400"])
+@pytest.mark.parametrize("since", ["0s", "91 days", "soon", "nan", "1e400"])
 async def test_a_stretch_of_time_that_makes_no_sense_is_refused(site, since):
     answer = await (await site.client("viewer")).get("/api/v1/statistics", params={"since": since})
 
@@ -159,3 +159,31 @@ async def test_a_wrong_word_of_a_filter_is_told_with_what_to_write(site, words, 
 
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
+
+
+async def test_a_worker_is_drained_and_stopped_and_one_that_ended_is_not(site, store):
+    client = await site.client("operator")
+    session = SessionStart(uuid4(), "web-1", 7, {"general": 5}, ("email",), memory=80_000_000, hears=True)
+    await store.open_session(session, lease=60.0)
+    place = f"/api/v1/workers/{session.id}"
+
+    [before] = (await client.get("/api/v1/workers")).json()
+    drained = (await client.post(f"{place}/drain", json={"reason": "deploy"})).json()
+    stopped = (await client.post(f"{place}/stop")).json()
+    drained_again = await client.post(f"{place}/drain")
+    await store.end_session(session.id)
+    ended = await client.post(f"{place}/stop")
+    nobody = await client.post(f"/api/v1/workers/{uuid4()}/stop")
+
+    assert (before["state"], before["memory"], before["order"]) == ("alive", 80_000_000, None)
+    assert (drained["state"], drained["order"]["verb"], drained["order"]["reason"]) == (
+        "draining",
+        "drain",
+        "deploy",
+    )
+    assert drained["order"]["by"].startswith("operator of all")
+    assert (stopped["state"], stopped["alive"]) == ("stopping", True)
+    for refused, why in ((drained_again, "a stop cannot be taken back"), (ended, "it ended at")):
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:rota:order-refused")
+        assert why in refused.json()["detail"]
+    assert (nobody.status_code, nobody.json()["type"]) == (404, "urn:rota:worker-not-found")

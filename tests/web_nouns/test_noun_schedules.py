@@ -69,3 +69,50 @@ async def test_the_past_is_made_good_once(site, store):
     assert planned["outcomes"] == done["outcomes"] == {"enqueued": 2}
     assert again["outcomes"] == {"already": 2}
     assert (future.status_code, future.json()["type"]) == (422, "urn:rota:schedule-error")
+
+
+@pytest.mark.usefixtures("nightly")
+async def test_what_a_schedule_was_told_by_hand_says_where_that_came_from(site):
+    client = await site.client("operator")
+    for verb in ("run", "pause"):
+        answer = await client.post(f"{PLACE}/{verb}", json={"reason": "now"})
+
+        [row] = (await client.get(f"/api/v1/audit?action={verb}")).json()["items"]
+        assert row["origin"] == f"203.0.113.9, request {answer.headers['x-request-id']}"
+
+
+@pytest.mark.usefixtures("nightly")
+async def test_a_schedule_is_edited_after_a_look_at_what_would_come_of_it(site):
+    client = await site.client("manager")
+
+    would = (await client.patch(PLACE, json={"timing": "0 4 * * *", "dry_run": True})).json()
+    before = (await client.get(PLACE)).json()
+    edited = (
+        await client.patch(PLACE, json={"timing": "0 4 * * *", "windows": [], "cap": 3, "reason": "late"})
+    ).json()
+    partly = (await client.patch(PLACE, json={"timing": None, "version": edited["version"]})).json()
+    audit = (await client.get(PLACE)).json()["audit"]
+
+    assert all("T04:00" in tick["local"] for tick in would["upcoming"])
+    assert (would["dry_run"], before["edited"], before["timing"]) == (True, {}, "30 2 * * *")
+    assert edited["edited"] == {"timing": "0 4 * * *", "windows": [], "cap": 3}
+    assert (partly["timing"], partly["edited"]) == ("30 2 * * *", {"windows": [], "cap": 3})
+    assert [(row["action"], row["reason"]) for row in audit] == [("edit", None), ("edit", "late")]
+
+
+@pytest.mark.usefixtures("nightly")
+async def test_an_edit_that_cannot_be_meant_is_refused(site, store):
+    client = await site.client("manager")
+    await store.publish([task.spec() for task in site.app.tasks.values()])
+
+    for wish, said in (
+        ({}, "nothing is to be edited"),
+        ({"timing": "30 2"}, "fields instead of five"),
+        ({"misfire": "all"}, "overlap='allow'"),
+        ({"arguments": {"copies": 2}}, "needs the argument 'to'"),
+    ):
+        answer = await client.patch(PLACE, json=wish)
+        assert (answer.status_code, said in answer.json()["detail"]) == (422, True), wish
+    late = await client.patch(PLACE, json={"cap": 5, "version": 999})
+
+    assert (late.status_code, late.json()["type"]) == (409, "urn:rota:schedule-changed")

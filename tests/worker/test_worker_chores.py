@@ -10,12 +10,14 @@ from worker_stage import until
 
 from build import LEASE, Clock, a_job, a_session, claim, read
 from rota import Retry
+from rota._core.depths import Depth
 from rota._core.job import State
 from rota._core.task_spec import TaskSpec
 from rota.app import Rota
 from rota.config import Settings
 from rota.stores.contract import Retention
 from rota.stores.memory import MemoryStore
+from rota.worker.chores import sampler
 from rota.worker.chores.janitor import Janitor
 from rota.worker.chores.rescuer import Rescuer
 from rota.worker.chores.unparker import Unparker
@@ -117,6 +119,43 @@ async def test_the_janitor_tidies_at_once_and_says_what_it_removed(memory, clock
     janitor.cancel()
 
     assert await memory.sessions() == []
+
+
+async def test_the_sampler_looks_in_the_next_minute_how_deep_the_queues_are(memory, clock, monkeypatch):
+    due = asyncio.Event()
+    assert 0.0 < sampler.until_next() <= sampler.MINUTE + sampler.SPREAD
+    monkeypatch.setattr(sampler, "until_next", lambda: 0.01 if due.is_set() else 3600.0)
+    await memory.enqueue([a_job(queue="mail")])
+    patient = asyncio.create_task(sampler.Sampler(memory).run())
+    await asyncio.sleep(0.05)
+    assert not memory._book.depths  # a worker that starts has better things to do
+    patient.cancel()
+
+    due.set()
+    looking = asyncio.create_task(sampler.Sampler(memory).run())
+    await until(lambda: memory._book.depths)
+    looking.cancel()
+
+    [*_, last] = (await memory.depths(60.0, 60.0)).slices
+    assert last.of("mail") == Depth(pending=1)
+
+
+async def test_the_sampler_looks_at_what_takes_room_once_in_five_minutes(memory, monkeypatch):
+    minutes, looks = iter(range(12)), []
+    now = [0]
+    monkeypatch.setattr(sampler, "until_next", lambda: 0.0)
+    monkeypatch.setattr(sampler, "time", lambda: now[0] * 60.0 + 3.0)
+
+    async def note_room() -> bool:
+        looks.append(now[0])
+        return True
+
+    monkeypatch.setattr(memory, "note_room", note_room)
+    looking = sampler.Sampler(memory)
+    for now[0] in minutes:
+        await looking.step()
+
+    assert looks == [0, 5, 10]
 
 
 async def test_the_unparker_puts_jobs_back_whose_gate_is_free(memory, desk, clock):

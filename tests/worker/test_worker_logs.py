@@ -272,7 +272,7 @@ async def test_a_file_says_what_it_lacks_and_does_not_grow_for_ever(tmp_path):
     assert path.stat().st_size == size
 
 
-@pytest.mark.parametrize("location", ["s3://bucket/logs", "/var/log", "file://host/logs", "file:logs"])
+@pytest.mark.parametrize("location", ["gs://bucket/logs", "/var/log", "file://host/logs", "file:logs"])
 def test_a_location_that_is_none_is_refused_when_the_worker_starts(location):
     with pytest.raises(ConfigError, match=r"which is no place for logs\. Write file:///var/log/rota"):
         log_place(location)

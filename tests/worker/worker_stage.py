@@ -44,6 +44,11 @@ class Stage:
         worker.stop(now=now)
         return await self._running.pop(worker)
 
+    async def gone(self, worker: Worker, within: float = 10.0) -> int:
+        """Wait until a worker has ended by itself: its exit code."""
+        async with asyncio.timeout(within):
+            return await self._running.pop(worker)
+
     async def crash(self, worker: Worker) -> None:
         """Let a worker disappear as a killed process does: no hand-back, no goodbye to its session."""
         worker.desk.session = None

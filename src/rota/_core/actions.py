@@ -9,10 +9,14 @@ from uuid import UUID
 
 from rota._core.failure import ErrorClass, Failure, storable
 from rota._core.job import TERMINAL, UNSTARTED, Job, State
+from rota._core.origin import origin
 from rota._core.outcome import Raised, Transition, decide
 from rota._core.redaction import redacted_text
 from rota._core.retry import Retry
 from rota._core.review import Review
+
+GRACE = 25.0
+"""Seconds that a worker has to confirm a cancel that is forced."""
 
 
 class Verb(StrEnum):
@@ -43,6 +47,8 @@ class Audit(NamedTuple):
     """The correlation of the job, so that one search finds all that happened to a piece of work."""
     place: int | None = None
     """Where it stands in the audit, as `AuditFilter.before` means it; told by a search."""
+    origin: str | None = None
+    """The address and the request that it came from; None: it was done on a machine of ours."""
 
     def told(self) -> dict[str, Any]:
         """What it says, for people: all but its place."""
@@ -60,6 +66,7 @@ def kept(audit: Audit) -> Audit:
         reason=fit(audit.reason),
         before=fit(audit.before),
         after=fit(audit.after),
+        origin=audit.origin or origin(),
     )
 
 

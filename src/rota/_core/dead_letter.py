@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -105,6 +106,16 @@ class FailureGroup(NamedTuple):
         if self.last_hour > self.hour_before * 1.2:
             return "rising"
         return "falling" if self.last_hour < self.hour_before * 0.8 else "steady"
+
+
+def hourly(moments: Iterable[datetime], now: datetime, hours: int) -> list[int]:
+    """How many of these moments were in each of the last hours; the last number is that of the hour until now."""
+    counts = [0] * hours
+    for moment in moments:
+        ago = int((now - moment).total_seconds() // 3600)
+        if 0 <= ago < hours:
+            counts[hours - 1 - ago] += 1
+    return counts
 
 
 def follower(

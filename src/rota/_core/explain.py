@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from rota._core.actions import Verb
 from rota._core.explanation import Cause, Explanation, Facts, Obstacle
 from rota._core.job import Job, State
+from rota._core.review import Review
 from rota._core.suspects import ParkedTask, suspect
 from rota._core.task_spec import TaskSpec
 
@@ -160,17 +162,21 @@ def _task_parked(parked: ParkedTask) -> Obstacle:
         f"The whole task {parked.task} is parked since {_moment(parked.parked_at)}: {parked.crashes} of its jobs "
         f"killed their process under code version {parked.code_version}, the last one so: {_short(parked.what)}.",
         "Deploy a repaired version, or let its jobs run again:",
-        f"rota tasks release {parked.task}",
+        f"rota tasks release {shlex.quote(parked.task)}",
     )
 
 
 def _nobody(facts: Facts) -> Iterator[Obstacle]:
     """Why no living worker would take it, if none would."""
-    job, workers = facts.job, facts.workers
+    job = facts.job
+    workers = [worker for worker in facts.workers if not worker.leaving]
     if any(worker.serves(job) for worker in workers):
         return
     if not workers:
-        yield Obstacle(Cause.NO_WORKER, "No worker is alive.", "Start one:", "rota worker APP")
+        what = "No worker is alive."
+        if facts.workers:
+            what = f"Every living worker ({_listed(facts.workers)}) was asked to go, and takes no more jobs."
+        yield Obstacle(Cause.NO_WORKER, what, "Start one:", "rota worker APP")
         return
     knowing = [worker for worker in workers if job.task in worker.tasks]
     if not knowing:
@@ -272,6 +278,21 @@ def _running(facts: Facts) -> Obstacle:
     return Obstacle(Cause.RUNNING, f"{where}.", "")
 
 
+def _after_death(job: Job, died: str, again: str) -> tuple[str, str, str]:
+    """What is to be said of a dead job, by where its review stands: work that is done again needs no second retry."""
+    match job.review:
+        case Review.REPROCESSING:
+            return f"{died} A new job does its work again.", "See that one:", f"rota dlq show {job.id}"
+        case Review.RESOLVED:
+            return f"{died} A new job has done its work since.", "See that one:", f"rota dlq show {job.id}"
+        case Review.DISCARDED:
+            given_up = f"{died} Its work was given up."
+            return given_up, "Who said so, and why:", f"rota dlq show {job.id}"
+        case _:
+            known = f"{died} Somebody knows of it." if job.review == Review.ACKNOWLEDGED else died
+            return known, "When the cause is repaired, run it again from its first attempt:", again
+
+
 def _ended(facts: Facts) -> Obstacle:
     job = facts.job
     at = "" if job.finished_at is None else f" at {_moment(job.finished_at)}"
@@ -279,12 +300,8 @@ def _ended(facts: Facts) -> Obstacle:
     match job.state:
         case State.DEAD:
             message = f" ({job.error_class}: {_short(job.error_message)})" if job.error_message else ""
-            return Obstacle(
-                Cause.ENDED,
-                f"It is dead{at}, after {_many(job.attempt, 'attempt')}{message}.",
-                "When the cause is repaired, run it again from its first attempt:",
-                again,
-            )
+            died = f"It died{at}, after {_many(job.attempt, 'attempt')}{message}."
+            return Obstacle(Cause.ENDED, *_after_death(job, died, again))
         case State.CANCELLED if job.superseded_by is not None:
             return Obstacle(
                 Cause.ENDED,

@@ -54,9 +54,15 @@ class WorkerSeen(NamedTuple):
     slots: int = 0
     lanes: tuple[tuple[int, tuple[str, ...] | None], ...] = ()
     """The slots of each lane, and the queues it serves."""
+    leaving: bool = False
+    """Somebody asked it to go, so that it takes no more jobs."""
+    memory: int | None = None
+    """Bytes that its process uses; None: unknown."""
 
     def slots_for(self, queue: str) -> int:
         """How many of its slots may run jobs of this queue."""
+        if self.leaving:
+            return 0
         if not self.lanes:
             return self.slots if self.queues is None or queue in self.queues else 0
         return sum(slots for slots, queues in self.lanes if queues is None or queue in queues)
@@ -66,7 +72,8 @@ class WorkerSeen(NamedTuple):
 
     def serves(self, job: Job) -> bool:
         return (
-            job.task in self.tasks
+            not self.leaving
+            and job.task in self.tasks
             and (self.queues is None or job.queue in self.queues)
             and self.tenant in (None, job.tenant)
         )

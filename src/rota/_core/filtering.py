@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from rota._core.durations import seconds
+from rota._core.filter_words import OTHER_STATES, OTHER_WORDS
 from rota._core.ids import parse_id
 from rota._core.job import State
 from rota._core.job_filter import ArgumentIs, JobFilter
@@ -32,47 +33,22 @@ TEXTS = {
     "category": "category",
 }
 """Fields whose value is taken as it is, and what the filter calls them."""
-FIELDS = ("state", *TEXTS, "id", "parent", "worker", "priority", "args.", "created", "finished", "order")
-OTHER_WORDS = {
-    "status": "state",
-    "type": "task",
-    "job_type": "task",
-    "kind": "task",
-    "name": "task",
-    "org": "tenant",
-    "conversation": "correlation",
-    "external_id": "external",
-    "correlation_id": "correlation",
-    "parent_id": "parent",
-    "session": "worker",
-    "host": "worker",
-    "exception": "error",
-    "arg": "args.",
-    "args": "args.",
-    "payload": "args.",
-    "age": "created",
-    "date": "created",
-    "sort": "order",
-}
-"""What people write instead."""
-OTHER_STATES = {
-    "failed": State.DEAD,
-    "error": State.DEAD,
-    "waiting": State.PENDING,
-    "queued": State.PENDING,
-    "ready": State.PENDING,
-    "scheduled": State.PENDING,
-    "retrying": State.PENDING,
-    "active": State.RUNNING,
-    "processing": State.RUNNING,
-    "paused": State.HELD,
-    "done": State.COMPLETED,
-    "succeeded": State.COMPLETED,
-    "success": State.COMPLETED,
-    "finished": State.COMPLETED,
-}
+FIELDS = (
+    "state",
+    *TEXTS,
+    "id",
+    "parent",
+    "worker",
+    "priority",
+    "attempt",
+    "args.",
+    "created",
+    "finished",
+    "order",
+)
 ORDERS = {"newest": {}, "oldest": {"oldest_first": True}, "priority": {"by_priority": True}}
 PRIORITIES = range(32_768)
+NUMBERS = {"priority": "a priority", "attempt": "a number of attempts"}
 DAY = timedelta(days=1)
 LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -203,6 +179,13 @@ def _instead(name: str, rest: str) -> str:
     return f"Did you mean {meant}{path or 'NAME' if meant == 'args.' else ''}{rest}?"
 
 
+def quoted(value: str) -> str:
+    """A value as the filter language writes it."""
+    if value and value[0] not in "<>" and not any(letter.isspace() or letter in '"\\' for letter in value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def _unquoted(text: str) -> str:
     return QUOTED.sub(lambda found: re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL), text)
 
@@ -271,20 +254,18 @@ def _order(word: Word, _: datetime) -> dict[str, Any]:
     return {"oldest_first": False} | ORDERS[word.value]
 
 
-def _priority(word: Word, _: datetime) -> dict[str, Any]:
+def _numbers(word: Word, _: datetime) -> dict[str, Any]:
     low, high = _ends(word)
-    return _given(
-        priority_from=None if low is None else _number(word, low) + (word.sign == ">"),
-        priority_to=None if high is None else _number(word, high) - (word.sign == "<"),
-    )
+    first = None if low is None else _number(word, low) + (word.sign == ">")
+    last = None if high is None else _number(word, high) - (word.sign == "<")
+    return _given(**{f"{word.field}_from": first, f"{word.field}_to": last})
 
 
 def _number(word: Word, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) in PRIORITIES):
-        raise FilterError(
-            word.text,
-            f"{text!r} is not a priority: a whole number from 0 to {PRIORITIES[-1]}, lower runs first.",
-        )
+        more = ", lower runs first" if word.field == "priority" else ""
+        said = f"{NUMBERS[word.field]}: a whole number from 0 to {PRIORITIES[-1]}{more}."
+        raise FilterError(word.text, f"{text!r} is not {said}")
     return int(text)
 
 
@@ -356,11 +337,11 @@ READERS: dict[str, Callable[[Word, datetime], dict[str, Any]]] = {
     "worker": _worker,
     "args.": _argument,
     "order": _order,
-    "priority": _priority,
+    **dict.fromkeys(NUMBERS, _numbers),
     "created": _moments,
     "finished": _moments,
 }
-RANGED = ("priority", "created", "finished")
+RANGED = (*NUMBERS, "created", "finished")
 EXAMPLES = {
     "state": "state:dead,pending",
     "queue": "queue:mail",
@@ -379,6 +360,7 @@ EXAMPLES = {
     "args.": "args.user.id:7",
     "order": "order:priority",
     "priority": "priority:<50",
+    "attempt": "attempt>0",
     "created": "created>1h",
     "finished": "finished<2026-11-01",
 }

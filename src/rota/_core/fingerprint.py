@@ -14,6 +14,8 @@ _LIBRARY = re.compile(
     r"[\\/](?:site-packages|dist-packages|lib[\\/]python\d[\w.]*)[\\/]|^<|[\\/]importlib[\\/]"
 )
 _OURS = str(PurePath(__file__).parent.parent)
+_TOUR = str(PurePath("rota", "cli", "tour.py"))
+"""Its tasks stand for those of an application."""
 _IDS = re.compile(
     r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"  # a UUID
     r"|\b0x[0-9a-fA-F]+\b"
@@ -68,5 +70,12 @@ def normalised(text: str) -> str:
     return " ".join(_IDS.sub("#", _QUOTED.sub("'…'", text)).split())
 
 
+def is_own(path: str) -> bool:
+    """Whether a file of a trace is of the application itself, not of a library or of this one."""
+    return not _foreign(path)
+
+
 def _foreign(path: str) -> bool:
+    if path.endswith(_TOUR):
+        return False
     return path.startswith(_OURS) or _LIBRARY.search(path) is not None

@@ -108,6 +108,51 @@ class Work(NamedTuple):
     cancelling: bool = False
 
 
+class CodeVersion(NamedTuple):
+    """A version of the code, and when somebody first came with it."""
+
+    version: str
+    first_seen: datetime
+
+
+class Share(NamedTuple):
+    """How many jobs of a queue run for one tenant now."""
+
+    queue: str
+    tenant: str | None
+    jobs: int
+
+
+class Stint(NamedTuple):
+    """What one slot of a session did for a while: an attempt, from its claim on."""
+
+    job_id: UUID
+    task: str
+    queue: str
+    tenant: str | None
+    attempt: int
+    begun: datetime
+    ended: datetime | None
+    """None: it goes on."""
+    outcome: str
+    """How it ended: completed, partial, cancelled, or what a failed attempt is called; running while it goes on."""
+
+
+class Stints(NamedTuple):
+    """The stints of one session, the one that began last first."""
+
+    found: Sequence[Stint]
+    more: bool = False
+    """Too much happened: the oldest of it is left out."""
+
+
+def stints_of(found: Iterable[Stint], limit: int, *, more: bool = False) -> Stints:
+    """Stints in order, each once: what two records tell of one attempt is told by the later one."""
+    once = {(stint.job_id, stint.begun): stint for stint in found}
+    ordered = sorted(once.values(), key=lambda stint: (stint.begun, stint.job_id), reverse=True)
+    return Stints(ordered[:limit], more or len(ordered) > limit)
+
+
 class PayloadSize(NamedTuple):
     """How large the payloads of one task's unfinished jobs are, as stored."""
 

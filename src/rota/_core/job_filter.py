@@ -10,12 +10,14 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from rota._core.job import Json, State
+from rota._core.job import Job, Json, State
 from rota._core.redaction import redacted
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?([0-9]+))?")
 LONGEST_NUMBER = 1000
 """Digits, and the exponent, of what is meant as a number: more than that no store can compare."""
+LISTED = 4_096
+"""Characters of a payload or result that a list shows. Of more, the size is told: 200 of the largest are 50 MB."""
 UNFINISHED = (State.PENDING, State.BLOCKED, State.HELD, State.RUNNING)
 
 
@@ -53,6 +55,23 @@ class ArgumentIs(NamedTuple):
         return any(_same(one, value) for one in _each(found) for value in meant)
 
 
+class LeftOut(str):
+    """Stands in a listed job for a payload or a result that is too long for a list; reads as an empty one.
+
+    `size` says how many bytes it has.
+    """
+
+    __slots__ = ("size",)
+
+    size: int
+
+    @classmethod
+    def of(cls, text: str, size: int) -> LeftOut:
+        stands = cls(text)
+        stands.size = size
+        return stands
+
+
 class JobFilter(NamedTuple):
     """Which jobs to list; every field narrows. Newest first; page on with `before`."""
 
@@ -88,17 +107,23 @@ class JobFilter(NamedTuple):
     priority_from: int | None = None
     priority_to: int | None = None
     """At most this priority: this urgent or more."""
+    attempt_from: int | None = None
+    """Begun so often at least, as `Job.attempt` counts: of a pending job, 1 means that it waits for another attempt."""
+    attempt_to: int | None = None
     by_priority: bool = False
     """Most urgent first, then oldest first; unfinished jobs only, for those that have ended are no longer urgent."""
     before_priority: int | None = None
     """With `by_priority`, the priority that the job `before` had: the place of a job that is gone is still a place."""
+    brief: bool = False
+    """For lists: payloads and results of more than `LISTED` characters are not read; `LeftOut` stands for each."""
 
     @property
     def walks(self) -> bool:
         """Whether no index answers it, so that jobs are looked at one by one, newest first, until a page is full."""
-        asked = (self.worker, self.error, self.category, self.priority_from, self.priority_to)
+        asked = (self.worker, self.error, self.category)
+        numbers = (self.priority_from, self.priority_to, self.attempt_from, self.attempt_to)
         moments = (self.created_from, self.created_until, self.finished_from, self.finished_until)
-        return bool(self.args) or any(one is not None for one in (*asked, *moments))
+        return bool(self.args) or any(one is not None for one in (*asked, *numbers, *moments))
 
     @property
     def meant_states(self) -> tuple[State, ...] | None:
@@ -106,6 +131,16 @@ class JobFilter(NamedTuple):
         if not self.by_priority:
             return self.states or None
         return tuple(state for state in UNFINISHED if not self.states or state in self.states)
+
+
+def shortened(job: Job) -> Job:
+    """A job as brief lists have it."""
+    payload, result = job.payload_json, job.result_json
+    if len(payload) > LISTED:
+        job = job._replace(payload_json=LeftOut.of("{}", len(payload.encode())))
+    if result is not None and len(result) > LISTED:
+        job = job._replace(result_json=LeftOut.of("null", len(result.encode())))
+    return job
 
 
 def type_fits(error_type: str, asked: str) -> bool:

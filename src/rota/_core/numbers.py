@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import frexp, inf
 from typing import NamedTuple
@@ -209,6 +209,11 @@ def minute_of(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0)
 
 
+def hour_of(moment: datetime) -> datetime:
+    """The hour that a moment is in."""
+    return minute_of(moment.astimezone(UTC)).replace(minute=0)
+
+
 def added(totals: Iterable[Total]) -> tuple[Total, ...]:
     """Totals of the same queue, task and ending as one."""
     groups: dict[tuple[str, str, str], list[Total]] = {}
@@ -254,3 +259,11 @@ MERGED_AFTER = timedelta(minutes=40)
 """Later than that, sessions' minutes are merged into one."""
 KEPT = timedelta(days=14)
 """How long merged minutes are kept."""
+HOURS_KEPT = timedelta(days=90)
+"""How long it is known by the hour what was done: what is older than minutes are kept is read so."""
+
+
+def begins(now: datetime, since: float) -> datetime:
+    """From when on numbers of the last so many seconds are read: a whole minute, or hour where no minutes are left."""
+    start = minute_of(now - timedelta(seconds=since))
+    return hour_of(start) if start <= now - KEPT else start

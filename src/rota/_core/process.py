@@ -44,12 +44,18 @@ class Process:
     """How many processes the child's user may have, all programs taken together."""
     env: Iterable[str] = ()
     """Variables of the worker's environment that a child sees besides the usual ones; `AWS_*` and `*` work too."""
+    umask: int = 0o077
+    """Which rights the files of a child do not get: by default all rights of everybody but its own user."""
     jobs: int = 100
     """After so many jobs a child is replaced by a fresh one."""
 
     def __post_init__(self) -> None:
         if isinstance(self.env, str):
             raise TypeError(f"Process(env={self.env!r}): give a list of names, such as env=[{self.env!r}].")
+        if not 0 <= self.umask <= 0o777:
+            raise ValueError(
+                f"Process(umask={self.umask!r}): give rights from 0 to 0o777, such as umask=0o022."
+            )
         if self.jobs < 1:
             raise ValueError(f"Process(jobs={self.jobs}): a child must be good for one job at least.")
         if self.files < 64:
@@ -72,7 +78,13 @@ class Process:
         memory, cpu = self.memory, self.cpu
         assert not isinstance(memory, str)
         assert cpu is None or isinstance(cpu, float)
-        return {"memory": memory, "cpu": cpu, "files": self.files, "processes": self.processes}
+        return {
+            "memory": memory,
+            "cpu": cpu,
+            "files": self.files,
+            "processes": self.processes,
+            "umask": self.umask,
+        }
 
 
 def size(given: int | str, what: str = "size") -> int:

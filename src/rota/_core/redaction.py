@@ -65,11 +65,12 @@ def redacted_json(text: str) -> str:
 
 
 def for_people(job: Job) -> Job:
-    """A job as everybody may see it who looks after jobs: payload, result and error without what is sensitive."""
+    """A job as everybody sees it who looks after jobs: payload, result, error and reason without what is sensitive."""
     return job._replace(
         payload_json=redacted_json(job.payload_json),
         result_json=None if job.result_json is None else redacted_json(job.result_json),
         error_message=None if job.error_message is None else redacted_text(job.error_message),
+        reason=None if job.reason is None else redacted_text(job.reason),
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rota._core.job import Job, State
+from rota._core.redaction import redacted_text
 
 
 class Review(StrEnum):
@@ -147,7 +148,8 @@ def review(job: Job, verb: ReviewVerb, *, by: str, notes: str | None = None) -> 
     target = _TARGETS.get((stands, verb))
     if target is None:
         return ReviewRefusal(stands.value, verb, _HINTS[stands])
-    return ReviewChange(job.id, job.version, stands, target, by, notes)
+    kept = None if notes is None else redacted_text(notes)  # as the audit tells it: every face shows both
+    return ReviewChange(job.id, job.version, stands, target, by, kept)
 
 
 def ended(state: State | None) -> ReviewVerb | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -198,7 +198,21 @@ class TickRecord(NamedTuple):
     job_id: UUID | None
     at: datetime
     state: State | None
-    """The job's state now; None: there is none, or retention has removed it."""
+    """The job's state now, or how it ended; None: there is none, or nobody knows any more."""
+
+
+class TickDay(NamedTuple):
+    """Ticks of one day (UTC) that became the same."""
+
+    day: date
+    origin: Origin
+    fate: Fate
+    late: bool
+    """Whether they were taken after the time that was given them."""
+    state: State | None
+    """What their jobs are now, or how they ended; None: there are none, or nobody knows any more."""
+    ticks: int
+    newest: datetime
 
 
 def about(schedule: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota._core.actions import Audit, CancelRequest, Change, Refusal, Removal, Verb, act
+from rota._core.actions import GRACE, Audit, CancelRequest, Change, Refusal, Removal, Verb, act
 from rota._core.job import Job, State
 from rota._core.retry import Retry
 from rota.admin.reads import Reads
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 TRIES = 3
-GRACE = 25.0
 LOOK_AGAIN = 0.2
 
 ASKED = "cancelling"
@@ -144,7 +143,7 @@ class Actions(Reads):
         raise JobChanged(job_id, state or "gone")
 
     async def _write(
-        self, job: Job, verb: Verb, change: Change, reason: str | None
+        self, job: Job, verb: Verb, change: Change, reason: str | None, *, about: str | None = None
     ) -> tuple[Done | None, State | None]:
         """Apply a decided change: what was done, or None and the state that fenced it."""
         done = Done(job, verb, job.state.value, _after(change))
@@ -155,6 +154,7 @@ class Actions(Reads):
             reason,
             done.before,
             done.after,
+            about=about,
             correlation_id=job.correlation,
         )
         settled = await self.store.change(change, audit)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import State
+from rota._core.lengths import last, percent
 
 if TYPE_CHECKING:
     from rota.admin.numbers import QueueView
@@ -31,7 +33,7 @@ class Alert(NamedTuple):
     bad: bool
     """False: a warning."""
     about: str
-    """What it is about, as `queue:mail`, `task:charge`, `lane:fast` or `workers`."""
+    """What it is about, as `queue:mail`, `task:charge`, `lane:fast`, `job:ID`, `workers` or `system`."""
     what: str
     do: str
     """What to look at or type next."""
@@ -68,7 +70,7 @@ def _parked(picture: Picture) -> Iterator[Alert]:
             True,
             f"task:{row.task}",
             f"task {row.task} is parked: {row.crashes} of its jobs killed their process ({row.what})",
-            f"Deploy a repaired version, or let it run again: rota tasks release {row.task}",
+            f"Deploy a repaired version, or let it run again: rota tasks release {shlex.quote(row.task)}",
         )
 
 
@@ -82,7 +84,7 @@ def _queues(picture: Picture) -> Iterator[Alert]:
                 True,
                 about,
                 f"queue {view.queue}: {_wait(view.pending or 0)}, and no living worker serves it",
-                f"Start one that does: rota worker APP --queue {view.queue}",
+                f"Start one that does: rota worker APP --queue {shlex.quote(view.queue)}",
             )
         elif view.late:
             yield _slow(picture, view, True, _late(view))
@@ -98,14 +100,17 @@ def _slow(picture: Picture, view: QueueView, bad: bool, what: str) -> Alert:
     """A queue that does not keep up: because one tenant floods it, or because its work is slow or its slots are few."""
     flood = _flood(picture, view)
     if flood is None:
-        slots = f"rota worker APP --lane {view.queue}=20:{view.queue}"
+        slots = f"rota worker APP --lane {shlex.quote(f'{view.queue}=20:{view.queue}')}"
         do = f"See what is slow: rota stats --by task; give it more slots: {slots}"
         return Alert(bad, f"queue:{view.queue}", what, do)
     tenant, share = flood
     if tenant is None:
-        return Alert(bad, f"queue:{view.queue}", f"{what}; {share:.0%} of it has no tenant", "rota queues")
-    do = f"Set some of it aside: rota jobs hold --tenant {tenant} --queue {view.queue} --state pending --dry-run"
-    return Alert(bad, f"queue:{view.queue}", f"{what}; {share:.0%} of it is tenant {tenant}'s", do)
+        return Alert(
+            bad, f"queue:{view.queue}", f"{what}; {percent(share)} of it has no tenant", "rota queues"
+        )
+    whose = f"--tenant {shlex.quote(tenant)} --queue {shlex.quote(view.queue)}"
+    do = f"Set some of it aside: rota jobs hold {whose} --state pending --dry-run"
+    return Alert(bad, f"queue:{view.queue}", f"{what}; {percent(share)} of it is tenant {tenant}'s", do)
 
 
 def _late(view: QueueView) -> str:
@@ -132,21 +137,21 @@ def _errors(picture: Picture) -> Iterator[Alert]:
     if picture.seen.figures is None:
         return
     for task, summary in picture.seen.figures.by_task().items():
-        rate = summary.error_rate
+        rate, named = summary.error_rate, shlex.quote(task)
         if rate is not None and rate > ERRORS and summary.attempts >= ENOUGH:
             yield Alert(
                 True,
                 f"task:{task}",
-                f"task {task}: {rate:.0%} of {summary.attempts:,} attempts failed in the last "
-                f"{_coarse(timedelta(seconds=picture.seen.since))}",
-                f"See why: rota failures list --task {task}; watch it: rota tail --task {task}",
+                f"task {task}: {percent(rate)} of {summary.attempts:,} attempts failed in the last "
+                f"{last(picture.seen.since)}",
+                f"See why: rota failures list --task {named}; watch it: rota tail --task {named}",
             )
 
 
 def _unserved(picture: Picture) -> Iterator[Alert]:
     if not picture.seen.workers or picture.seen.counts is None:
         return
-    known = {task for worker in picture.seen.workers for task in worker.tasks}
+    known = {task for worker in picture.seen.workers if not worker.leaving for task in worker.tasks}
     waiting: Counter[str] = Counter()
     for count in picture.seen.counts:
         due = count.oldest is not None and count.oldest <= picture.seen.now
@@ -157,7 +162,7 @@ def _unserved(picture: Picture) -> Iterator[Alert]:
             False,
             f"task:{task}",
             f"task {task}: {_wait(jobs)}, and no living worker knows it",
-            f"Deploy the code that has it, or take them off: rota jobs cancel --task {task} --dry-run",
+            f"Deploy the code that has it, or take them off: rota jobs cancel --task {shlex.quote(task)} --dry-run",
         )
 
 
@@ -167,8 +172,8 @@ def _lanes(picture: Picture) -> Iterator[Alert]:
             yield Alert(
                 False,
                 f"lane:{lane.lane}",
-                f"lane {lane.lane} is {lane.used:.0%} full",
-                "Give it more slots, or start another worker; what fills it is under RUNNING",
+                f"lane {lane.lane} is {percent(lane.used)} full",
+                "Give it more slots, or start another worker; what fills it: rota jobs list state:running",
             )
 
 

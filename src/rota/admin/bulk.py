@@ -7,11 +7,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.actions import Verb
+from rota._core.filtering import FilterError
 from rota._core.job import TERMINAL, Job, State
 from rota._core.retry import Retry
 from rota._core.review import CLOSED
 from rota.admin.actions import TRIES, Actions, decided
-from rota.errors import JobNotFound, MoveRefused
+from rota.errors import JobNotFound, MoveRefused, RotaError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,6 +34,18 @@ STATES: dict[Verb, tuple[State, ...]] = {
     Verb.DELETE: tuple(state for state in State if state in TERMINAL),
 }
 """The verbs that work by filter, and the states they mean when the filter names none."""
+
+
+class NotEnded(FilterError):
+    """Somebody would delete many jobs of which not one has ended."""
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self.word = f"state:{','.join(states)}"
+        RotaError.__init__(
+            self,
+            f"what is {' or '.join(states)} is not deleted by filter: only jobs that have ended are. Cancel them "
+            "first (`rota jobs cancel`), then delete those that are cancelled.",
+        )
 
 
 class Matched(NamedTuple):
@@ -75,7 +88,7 @@ class Bulk(Actions):
     async def count(self, verb: Verb, wanted: JobFilter, *, limit: int | None = None) -> Matched:
         """How many jobs `sweep` would meet now; nothing is changed."""
         most = COUNT_CAP if limit is None else min(limit, COUNT_CAP)
-        jobs = await self.store.count_found(_swept(verb, wanted), cap=most + 1)
+        jobs = await self.store.count_found(swept(verb, wanted), cap=most + 1)
         if limit is not None and jobs >= limit:
             return Matched(limit)
         return Matched(min(jobs, most), capped=jobs > most)
@@ -104,7 +117,8 @@ class Bulk(Actions):
             for start in range(0, len(page), AT_ONCE):
                 batch = page[start : start + AT_ONCE]
                 answers = await asyncio.gather(
-                    *(self._one(verb, job, states, now, reason) for job in batch), return_exceptions=True
+                    *(self._one(verb, job, states, now, reason=reason) for job in batch),
+                    return_exceptions=True,
                 )
                 total = _totalled(total, answers)
                 if on_progress is not None:
@@ -114,7 +128,14 @@ class Bulk(Actions):
         return total
 
     async def _one(
-        self, verb: Verb, job: Job, states: Sequence[State], now: datetime, reason: str | None
+        self,
+        verb: Verb,
+        job: Job,
+        states: Sequence[State],
+        now: datetime,
+        *,
+        reason: str | None,
+        about: str | None = None,
     ) -> Swept:
         try:
             for _ in range(TRIES):
@@ -126,7 +147,7 @@ class Bulk(Actions):
                         refused=1
                     )  # somebody has decided about it; one by one it can still be retried
                 change = decided(job, verb, retry=Retry(), now=now, reason=reason)
-                done, _state = await self._write(job, verb, change, reason)
+                done, _state = await self._write(job, verb, change, reason, about=about)
                 if done is not None:
                     return Swept(done=1, asked=int(done.asked))
                 job = await self.job(job.id)
@@ -137,7 +158,7 @@ class Bulk(Actions):
         return Swept(changed=1)
 
     async def _pages(self, verb: Verb, wanted: JobFilter, limit: int | None) -> AsyncIterator[Sequence[Job]]:
-        wanted = _swept(verb, wanted)
+        wanted = swept(verb, wanted)
         left = limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
@@ -164,7 +185,7 @@ def _totalled(total: Swept, answers: Sequence[Swept | BaseException]) -> Swept:
     return total
 
 
-def _swept(verb: Verb, wanted: JobFilter) -> JobFilter:
+def swept(verb: Verb, wanted: JobFilter) -> JobFilter:
     """The filter as a sweep means it: the verb's states if it names none, newest first."""
     return wanted._replace(states=_meant(verb, wanted), oldest_first=False, by_priority=False)
 
@@ -172,4 +193,9 @@ def _swept(verb: Verb, wanted: JobFilter) -> JobFilter:
 def _meant(verb: Verb, wanted: JobFilter) -> tuple[State, ...]:
     if verb not in STATES:
         raise ValueError(f"{verb.value} works on one job at a time; by filter: {', '.join(STATES)}.")
+    if verb is Verb.DELETE and wanted.states:
+        ended = tuple(state for state in wanted.states if state in TERMINAL)
+        if not ended:
+            raise NotEnded(wanted.states)
+        return ended
     return wanted.states or STATES[verb]

@@ -108,6 +108,10 @@ class DeadLetters(Reads):
         """Like failures together, the group that was seen last first; those that wait for review unless told."""
         return await self.store.failure_groups(wanted)
 
+    async def failure_hours(self, fingerprints: Sequence[str], *, hours: int = 24) -> dict[str, list[int]]:
+        """How many of each of these groups died in each of the last hours, oldest first, whatever their reviews."""
+        return await self.store.failure_hours(fingerprints, hours=hours)
+
     async def failure(self, fingerprint: str) -> GroupView:
         """One group, whatever the reviews of its members, or `GroupNotFound`.
 
@@ -120,7 +124,7 @@ class DeadLetters(Reads):
             groups = [group for group in known if fingerprint and group.fingerprint.startswith(fingerprint)]
             if len(groups) != 1:
                 raise GroupNotFound(fingerprint, [group.fingerprint for group in known])
-        attempts = await self.store.attempts(groups[0].example)
+        attempts = await self.store.attempts(groups[0].example, limit=1)
         letters = await self.store.dead_letters(DeadFilter(group=groups[0].fingerprint, limit=SHOWN))
         stack = attempts[-1].stack if attempts else None
         return GroupView(groups[0], await self.store.now(), letters, stack)
@@ -273,7 +277,7 @@ def decided(job: Job, verb: ReviewVerb, *, by: str, notes: str | None) -> Review
 def edited(job: Job, specs: Mapping[str, TaskSpec], edits: Mapping[str, Any] | None) -> str | None:
     """The payload for the new job, checked by what its task has published; None: the dead job's own."""
     if job.task not in specs:
-        raise UnknownTask(job.task, specs)
+        raise UnknownTask(job.task, specs, published=True)
     if not edits:
         return None
     payload = {**job.payload, **edits}

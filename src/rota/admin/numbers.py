@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from rota._core.depths import Depths
 from rota._core.job import State
 from rota._core.numbers import Figures, LaneTotal, Summary, TenantTotal
+from rota._core.series import Chart, TenantSeries, charted, step_for
+from rota.admin.bulk import Matched
 from rota.admin.reads import Reads
 from rota.admin.scope import OutOfScope
 from rota.errors import RotaError, StoreError
@@ -16,6 +19,7 @@ from rota.explaining import seen
 
 if TYPE_CHECKING:
     from rota._core.explanation import WorkerSeen
+    from rota._core.happening import Share
     from rota.stores.contract import Count, SessionRecord
     from rota.stores.numbers_contract import Head
 
@@ -24,6 +28,8 @@ T = TypeVar("T")
 COUNTED = 100_000
 """So many waiting jobs are counted, and so many dead ones; of more, a count says `capped`. What runs is exact."""
 HOUR = 3600.0
+TOLD_APART = 5
+"""So many tenants have a colour of their own in a picture of who takes how much."""
 
 
 class QueueView(NamedTuple):
@@ -42,6 +48,8 @@ class QueueView(NamedTuple):
     """What ended in the time that was asked for; None: unknown."""
     target: float | None = None
     """How many seconds a due job should wait at most, if the app says so."""
+    due_known: bool = True
+    """Whether it is known if something is due in it."""
 
     @property
     def late(self) -> bool | None:
@@ -78,6 +86,14 @@ class Overview(NamedTuple):
         )
 
     @property
+    def retrying(self) -> Matched | None:
+        """How many jobs wait for another attempt; None: unknown, also where none was seen among some of them."""
+        if self.counts is None:
+            return None
+        found = Matched(sum(count.retrying for count in self.counts), _waiting(self.counts) >= COUNTED)
+        return None if found.capped and not found.jobs else found
+
+    @property
     def oldest_wait(self) -> timedelta | None:
         """How long the job that is due longest has waited; None when nothing is due, or it is unknown."""
         due = [self.now - head.oldest for head in self.heads or () if head.oldest <= self.now]
@@ -108,6 +124,7 @@ class Overview(NamedTuple):
             slots,
             None if self.figures is None else done.get(name, Summary.of(())),
             (self.targets or {}).get(name),
+            self.heads is not None,
         )
 
 
@@ -143,7 +160,7 @@ class Numbers(Reads):
             now,
             since,
             counts,
-            counts is not None and _capped(counts),
+            counts is not None and capped(counts),
             heads,
             figures,
             None if sessions is None else _living(sessions, now),
@@ -157,16 +174,52 @@ class Numbers(Reads):
             raise OutOfScope(self.tenant, "what queues and tasks did")
         return await self.store.figures(since)
 
+    async def series(
+        self,
+        since: float = HOUR,
+        step: float | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+    ) -> Chart:
+        """The same along time, for charts: slices of `step` seconds, or of a length that can be read at a glance."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "what queues and tasks did")
+        length = step_for(since) if step is None else step
+        return charted(await self.store.series(since, length, queue=queue, task=task, apart=False))
+
+    async def depths(self, since: float = HOUR, step: float | None = None) -> Depths:
+        """How deep the queues were along time, in the slices of `series`. What nobody looked at is None."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "how deep the queues were")
+        return await self.store.depths(since, step_for(since) if step is None else step)
+
+    async def tenant_series(self, since: float = HOUR, step: float | None = None) -> TenantSeries:
+        """For whom attempts ran along time, in the slices of `series`: who took most of it, and the rest."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "what other tenants take")
+        length = step_for(since) if step is None else step
+        return await self.store.tenant_series(since, length, top=TOLD_APART)
+
+    async def running_by_tenant(self) -> Sequence[Share]:
+        """For whom jobs run now, by queue and tenant, the most first."""
+        if self.tenant is not None:
+            raise OutOfScope(self.tenant, "what other tenants take")
+        return await self.store.running_by_tenant()
+
     async def tenants(self, since: float = HOUR) -> Sequence[TenantTotal]:
         """What was done for each tenant in the last so many seconds, the busiest first."""
         found = (await self.store.figures(since)).tenants
         return sorted(found, key=lambda total: (-total.jobs, total.tenant))
 
 
-def _capped(counts: Sequence[Count]) -> bool:
+def capped(counts: Sequence[Count]) -> bool:
+    """Whether counting stopped before the end."""
     dead = sum(count.jobs for count in counts if count.state is State.DEAD)
-    waiting = sum(count.jobs for count in counts if count.state not in (State.DEAD, State.RUNNING))
-    return dead >= COUNTED or waiting >= COUNTED
+    return dead >= COUNTED or _waiting(counts) >= COUNTED
+
+
+def _waiting(counts: Sequence[Count]) -> int:
+    return sum(count.jobs for count in counts if count.state not in (State.DEAD, State.RUNNING))
 
 
 def _living(sessions: Sequence[SessionRecord], now: datetime) -> list[WorkerSeen]:

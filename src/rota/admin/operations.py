@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota._core.actions import Audit
 from rota._core.dead_letter import DeadFilter, DeadLetter
-from rota._core.operation import Operation, OperationState, Progress
+from rota._core.operation import JobsWanted, Operation, OperationState, Progress
 from rota._core.review import Review, ReviewVerb, origins
 from rota.admin.bulk import Matched
 from rota.admin.dead_letters import DeadLetters
@@ -26,8 +26,10 @@ from rota.errors import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
+    from rota._core.actions import Verb
     from rota._core.task_spec import TaskSpec
 
 PAGE = 100
@@ -38,6 +40,16 @@ LOOK_EVERY = 5.0
 """Seconds after which an operation that waits for its pace looks whether it was stopped."""
 COUNT_CAP = 1_000_000
 BULK = (ReviewVerb.ACKNOWLEDGE, ReviewVerb.DISCARD, ReviewVerb.REPROCESS)
+
+
+class Work(NamedTuple):
+    """How one kind of operation goes."""
+
+    page: Callable[[UUID | None], Awaitable[Sequence[Any]]]
+    """Those that come next, newest first; fewer than `PAGE`: these are the last."""
+    act: Callable[[Any], Awaitable[str]]
+    """Do it to one; what became of it, as `Progress` counts it."""
+    id_of: Callable[[Any], UUID]
 
 
 class Operations(DeadLetters):
@@ -60,26 +72,39 @@ class Operations(DeadLetters):
 
         What dies later is not touched, however long it takes.
         """
-        from rota.new_ids import new_id
-
         now = await self.store.now()
         meant = _meant(verb, wanted)
         until = now if meant.until is None else min(now, meant.until)
         meant = meant._replace(until=until, before=None)
-        total = (await self.match(verb, meant)).jobs
+        return await self._begun(verb, meant, await self.match(verb, meant), now, reason=reason, rate=rate)
+
+    async def _begun(
+        self,
+        verb: ReviewVerb | Verb,
+        wanted: DeadFilter | JobsWanted,
+        matched: Matched,
+        now: datetime,
+        *,
+        reason: str | None,
+        rate: float | None,
+    ) -> Operation:
+        """Store a new operation, with who wants it and why."""
+        from rota.new_ids import new_id
+
         operation = Operation(
             new_id(),
             verb,
-            meant,
+            wanted,
             self.actor,
             reason,
             rate,
-            total,
+            matched.jobs,
             Progress(),
             OperationState.RUNNING,
             new_id(),
             now,
             now,
+            matched.capped,
         )
         await self.store.begin_operation(
             operation, self._told(operation, "operation_begun", reason, after=words(operation))
@@ -93,11 +118,11 @@ class Operations(DeadLetters):
         on_progress: Callable[[Progress], None] | None = None,
         turns: asyncio.Semaphore | None = None,
     ) -> Operation:
-        """Do what is left of it, newest first, each dead letter with its own fence and audit row.
+        """Do what is left of it, newest first, each job or dead letter with its own fence and audit row.
 
         Ends early when somebody stops it or drives it elsewhere. When this
         process is interrupted it is stopped, and can be resumed. With `turns`
-        it takes one for every few dead letters, so that many operations go on
+        it takes one for every few of them, so that many operations go on
         side by side and take no more of the store than one.
         """
         try:
@@ -115,7 +140,7 @@ class Operations(DeadLetters):
         on_progress: Callable[[Progress], None] | None,
         turns: asyncio.Semaphore | None,
     ) -> None:
-        specs = await self._specs()
+        work = await self._work(operation)
         progress = operation.progress
         pace = Pace(operation.rate)
         at_once = 1 if operation.rate is not None else AT_ONCE if turns is None else IN_TURN
@@ -125,8 +150,7 @@ class Operations(DeadLetters):
             return await self.store.advance_operation(operation.id, operation.driver, progress)
 
         while True:
-            wanted = operation.wanted._replace(before=progress.cursor, limit=PAGE)
-            page = await self.store.dead_letters(wanted)
+            page = await work.page(progress.cursor)
             for start in range(0, len(page), at_once):
                 batch = page[start : start + at_once]
                 while not await pace.wait(at_most=LOOK_EVERY):
@@ -135,7 +159,7 @@ class Operations(DeadLetters):
                 async with turns or nullcontext():
                     if not await noted():  # it may have been stopped while it waited
                         return
-                    progress = await self._batch(operation, batch, specs, progress)
+                    progress = await _batch(work, batch, progress)
                 if not await noted():
                     return
                 if on_progress is not None:
@@ -144,26 +168,24 @@ class Operations(DeadLetters):
                 await self.store.advance_operation(operation.id, operation.driver, progress, finished=True)
                 return
 
-    async def _batch(
-        self,
-        operation: Operation,
-        batch: Sequence[DeadLetter],
-        specs: Mapping[str, TaskSpec],
-        progress: Progress,
-    ) -> Progress:
-        answers = await asyncio.gather(
-            *(self._act(operation, letter, specs) for letter in batch), return_exceptions=True
-        )
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-            field = answer
-            progress = progress._replace(**{field: getattr(progress, field) + 1})
-        return progress._replace(cursor=batch[-1].job.id)
+    async def _work(self, operation: Operation) -> Work:
+        """How an operation of this kind goes."""
+        wanted = operation.wanted
+        assert isinstance(wanted, DeadFilter)
+        specs = await self._specs()
+
+        async def page(before: UUID | None) -> Sequence[DeadLetter]:
+            return await self.store.dead_letters(wanted._replace(before=before, limit=PAGE))
+
+        async def act(letter: DeadLetter) -> str:
+            return await self._act(operation, letter, specs)
+
+        return Work(page, act, lambda letter: letter.job.id)
 
     async def _act(self, operation: Operation, letter: DeadLetter, specs: Mapping[str, TaskSpec]) -> str:
         """What became of one dead letter, as the name of what is counted."""
         try:
+            assert isinstance(operation.verb, ReviewVerb)
             done, _ = await self._once(operation.verb, letter, operation.reason, specs, about=operation.about)
         except (MoveRefused, UnknownTask, NotUnique):
             return "refused"
@@ -185,7 +207,7 @@ class Operations(DeadLetters):
     async def stop_operation(
         self, operation_id: UUID, *, reason: str | None = None, quietly: bool = False
     ) -> Operation:
-        """Let it rest: its driver stops before the next dead letter. `quietly`: no matter if it does not run."""
+        """Let it rest: its driver stops before the next one. `quietly`: no matter if it does not run."""
         return await self._steer(operation_id, OperationState.STOPPED, reason, None, quietly=quietly)
 
     async def resume_operation(self, operation_id: UUID, *, reason: str | None = None) -> Operation:
@@ -215,6 +237,16 @@ class Operations(DeadLetters):
         return Audit(self.actor, action, None, reason, about=operation.about, **said)
 
 
+async def _batch(work: Work, batch: Sequence[Any], progress: Progress) -> Progress:
+    """Do a few at once; how far it is then."""
+    answers = await asyncio.gather(*(work.act(one) for one in batch), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+        progress = progress._replace(**{answer: getattr(progress, answer) + 1})
+    return progress._replace(cursor=work.id_of(batch[-1]))
+
+
 class Pace:
     """Lets through so many a second, evenly; None: all at once."""
 
@@ -237,14 +269,19 @@ class Pace:
 
 def words(operation: Operation) -> str:
     """What an operation does, for people and for the audit."""
+    what = operation.noun if operation.total == 1 and not operation.capped else f"{operation.noun}s"
+    done = f"{operation.verb.value} {operation.of_how_many} {what}"
+    if isinstance(operation.wanted, JobsWanted):
+        whose = operation.wanted.tenant
+        which = operation.wanted.filter.strip() or ("all it is for" if whose is None else f"all of {whose}")
+        return f"{done} ({which})"
     asked = operation.wanted.as_json()
     asked.pop("until", None)
     reviews = asked.pop("reviews", ())
-    which = [f"{name}={value}" for name, value in asked.items()]
+    narrowed = [f"{name}={value}" for name, value in asked.items()]
     if isinstance(reviews, list | tuple) and tuple(reviews) != (Review.PENDING,):
-        which.append(f"review={','.join(str(one) for one in reviews)}")
-    what = "dead letter" if operation.total == 1 else "dead letters"
-    return f"{operation.verb.value} {operation.total:,} {what} ({', '.join(which) or 'all in review'})"
+        narrowed.append(f"review={','.join(str(one) for one in reviews)}")
+    return f"{done} ({', '.join(narrowed) or 'all in review'})"
 
 
 def _meant(verb: ReviewVerb, wanted: DeadFilter) -> DeadFilter:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rota._core.dead_letter import DeadFilter
 from rota._core.job import State
 from rota.admin.alerts import MANY_WAIT, Alert, alerts
 from rota.admin.numbers import Numbers, Overview
+from rota.admin.workers import RUNNING, WorkerView, viewed
 from rota.errors import StoreError
 from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from rota._core.dead_letter import FailureGroup
     from rota._core.explanation import Explanation
-    from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Work
+    from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Stints, Work
     from rota._core.suspects import ParkedTask
 
 T = TypeVar("T")
@@ -27,7 +32,9 @@ CROWDED_ASKED = 3
 """Of so many queues that are behind it is asked whose jobs wait there."""
 CROWD_COUNTED = 5_000
 NEWS_AT_ONCE = 500
-SIZED = 100_000
+STINTS = 2_000
+"""So many stints of one worker are shown."""
+SIZED = 50_000
 """So many unfinished jobs are looked at for the size of their payloads."""
 
 
@@ -85,6 +92,21 @@ class Pictures(Numbers):
     async def happened(self, mark: Mark, wanted: HappeningFilter) -> Happened:
         """What happened to jobs since a mark, and the mark to go on from."""
         return await self.store.happened(mark, wanted, limit=NEWS_AT_ONCE)
+
+    async def workers(self) -> list[WorkerView]:
+        """Those that work, and those that ended in the last hour, by host."""
+        now, sessions, running = await asyncio.gather(
+            self.store.now(), self.store.sessions(), self.store.running(limit=RUNNING)
+        )
+        used = Counter(work.session_id for work in running if work.session_id is not None)
+        known = None if self.tenant is not None or len(running) >= RUNNING else used
+        views = [viewed(record, now, known) for record in sessions]
+        return sorted(views, key=lambda view: (view.state != "alive", view.record.host, view.record.pid))
+
+    async def stints(self, session_id: UUID, seconds: float) -> Stints:
+        """What the slots of one worker did in the last so many seconds."""
+        since = await self.store.now() - timedelta(seconds=seconds)
+        return await self.store.stints(session_id, since, limit=STINTS)
 
     async def payload_sizes(self) -> Sequence[PayloadSize]:
         """How large the payloads of unfinished jobs are, by task, the largest first."""

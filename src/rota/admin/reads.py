@@ -122,8 +122,11 @@ class Reads:
         ]
 
     async def unserved(self) -> dict[str, int]:
-        """Tasks with pending jobs that no living worker knows, and how many jobs wait for each."""
-        known = {name for session in await self.living() for name in session.tasks}
+        """Tasks with pending jobs that no living worker knows, and how many jobs wait for each.
+
+        A worker that was asked to go takes none of them.
+        """
+        known = {name for session in await self.living() if session.order is None for name in session.tasks}
         waiting: Counter[str] = Counter()
         for count in await self.store.counts():
             if count.state is State.PENDING and count.task not in known:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rota import options
 from rota._core.actions import Audit
 from rota._core.payload import problem
+from rota._core.redaction import HIDDEN, redacted_json
 from rota._core.schedule import (
     ABSENT_AFTER,
     Edits,
@@ -28,6 +29,7 @@ from rota._core.schedule import (
     job_for,
 )
 from rota._core.schedule_plan import delay
+from rota._core.schema import check
 from rota.admin.reads import Reads
 from rota.errors import ScheduleChanged, ScheduleError, ScheduleNotFound
 from rota.new_ids import new_id
@@ -119,17 +121,51 @@ class Schedules(Reads):
 
         return await self._change(name, "resume", reason, resumed)
 
-    async def edit_schedule(self, name: str, edits: Edits, *, reason: str | None = None) -> ScheduleRecord:
-        """Set what `edits` says in place of the code's word; what was edited before stays."""
+    async def edit_schedule(
+        self,
+        name: str,
+        edits: Edits,
+        *,
+        back: Collection[str] = (),
+        reason: str | None = None,
+        version: int | None = None,
+        dry_run: bool = False,
+    ) -> ScheduleRecord:
+        """Set what `edits` says in place of the code's word; what was edited before stays.
+
+        But for the fields in `back`: for those the code's word holds again.
+        With `version` it is done only if nobody changed the schedule since,
+        else `ScheduleChanged`. A dry run answers what it would become.
+        """
 
         def edited(record: ScheduleRecord) -> ScheduleChange:
-            together = record.edits._replace(**edits.said)
+            if version not in (None, record.version):
+                raise ScheduleChanged(name)
+            together = altered(record, edits, back)
             # Here only: what code and edits made of it meanwhile must never keep anybody from pausing or resetting it.
             checked(record._replace(edits=together).effective)
             return _as_it_is(record)._replace(edits=together)
 
-        _check_job(name, edits)
+        check_job(name, edits)
+        if edits.payload_json is not None:
+            await self._check_arguments(name, edits.payload_json)
+        if dry_run:
+            record = await self.schedule(name)
+            return record._replace(edits=edited(record).edits)
         return await self._change(name, "edit", reason, edited)
+
+    async def _check_arguments(self, name: str, payload_json: str) -> None:
+        """Refuse arguments that were copied from where they are hidden, and such as do not fit the published task."""
+        record = await self.schedule(name)
+        task = record.spec.task
+        if HIDDEN in payload_json and HIDDEN not in record.effective.template_json:
+            raise ScheduleError(
+                f"the arguments for {name!r} have {HIDDEN} in them, which stands for something hidden. "
+                "Its jobs would run without it: give the real value."
+            )
+        spec = next((spec for spec in await self.store.tasks() if spec.name == task), None)
+        if spec is not None:
+            check(task, json.loads(payload_json), json.loads(spec.schema_json))
 
     async def reset_schedule(self, name: str, *, reason: str | None = None) -> ScheduleRecord:
         """Let the code's word hold again. A pause stays."""
@@ -295,6 +331,11 @@ def past_ticks(spec: ScheduleSpec, begin: datetime, end: datetime, now: datetime
     return ticks
 
 
+def altered(record: ScheduleRecord, edits: Edits, back: Collection[str] = ()) -> Edits:
+    """What operators said of it before and now together; of the fields in `back`, nothing any more."""
+    return record.edits._replace(**(dict.fromkeys(back) | edits.said))
+
+
 def _as_it_is(record: ScheduleRecord) -> ScheduleChange:
     return ScheduleChange(record.name, record.version, record.edits, record.paused_at is not None)
 
@@ -304,10 +345,12 @@ def _words(record: ScheduleRecord, change: ScheduleChange | None = None) -> str:
     edits = record.edits if change is None else change.edits
     paused = record.paused_at is not None if change is None else change.paused
     said: dict[str, Any] = edits.said
+    if edits.payload_json is not None:
+        said["payload_json"] = redacted_json(edits.payload_json)
     return ", ".join(["paused" if paused else "active", *(f"{name}={value}" for name, value in said.items())])
 
 
-def _check_job(name: str, edits: Edits) -> None:
+def check_job(name: str, edits: Edits) -> None:
     """Refuse what no job could have, before every tick fails by it."""
     said = edits.said
     try:

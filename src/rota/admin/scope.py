@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from rota._core.actions import Audit, AuditFilter, Change
-from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup, hourly
 from rota._core.job import Job, NewJob
 from rota._core.numbers import Figures
 from rota._core.review import Landed, Review, ReviewChange, Reviewed
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rota._core.explanation import Standing
+    from rota._core.happening import Stints
     from rota._core.job_log import LogTail
     from rota._core.operation import Operation, OperationState, Progress
     from rota._core.queue import Queue
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 LOOKED_AT = 2000
 """So many of a tenant's newest dead letters are grouped, and so many of his operations known."""
 ROUND, ROUNDS = 500, 20
-"""So many audit rows of all tenants are looked at in one go, and so often, to find a page of one tenant's."""
+"""So many audit rows of all tenants are looked at in one go, and so often, to find enough of one tenant's."""
+PAGE_ROUNDS = 3
+"""So often for one page, which can be gone on from."""
 HOUR = timedelta(hours=1)
 
 
@@ -55,7 +58,7 @@ class Walked(NamedTuple):
 async def walked(store: Store, wanted: AuditFilter) -> Walked:
     """The audit rows that match, newest first, as far as one call looks."""
     if isinstance(store, TenantScope):
-        return await store._walked(wanted)  # noqa: SLF001 - no verb of stores, and only for who asks so
+        return await store._walked(wanted, PAGE_ROUNDS)  # noqa: SLF001 - no verb of stores, and only for who asks so
     return Walked(await store.audit_trail(wanted), None)
 
 
@@ -104,8 +107,8 @@ class TenantScope:
     async def tally(self, tenant: str | None = None, *, cap: int) -> list[Tally]:
         return await self._store.tally(self.tenant, cap=cap) if tenant in (None, self.tenant) else []
 
-    async def attempts(self, job_id: UUID) -> list[Attempt]:
-        return await self._store.attempts(job_id) if await self.get([job_id]) else []
+    async def attempts(self, job_id: UUID, *, limit: int | None = None) -> list[Attempt]:
+        return await self._store.attempts(job_id, limit=limit) if await self.get([job_id]) else []
 
     async def logs(self, job_id: UUID, /) -> list[LogTail]:
         return await self._store.logs(job_id) if await self.get([job_id]) else []
@@ -132,8 +135,19 @@ class TenantScope:
         return [row._replace(what="") for row in await self._store.parked_tasks()]
 
     async def sessions(self) -> list[SessionRecord]:
-        """Those that work for everybody, and his own."""
-        return [one for one in await self._store.sessions() if one.tenant in (None, self.tenant)]
+        """Those that work for everybody, and his own. Who asked one to go, and why, is between its operators."""
+        seen = [one for one in await self._store.sessions() if one.tenant in (None, self.tenant)]
+        return [
+            one
+            if one.order is None
+            else one._replace(order=one.order._replace(by="an operator", reason=None))
+            for one in seen
+        ]
+
+    async def stints(self, session_id: UUID, since: datetime, *, limit: int) -> Stints:
+        """What a worker that serves everybody did for him."""
+        whole = await self._store.stints(session_id, since, limit=limit)
+        return whole._replace(found=[stint for stint in whole.found if stint.tenant == self.tenant])
 
     async def queues(self) -> list[Queue]:
         """None: what is expected of a queue is between its operators."""
@@ -162,6 +176,15 @@ class TenantScope:
         found = grouped(await self.dead_letters(asked), await self.now())
         return found[: wanted.limit]
 
+    async def failure_hours(self, fingerprints: Sequence[str], *, hours: int) -> dict[str, list[int]]:
+        """Of his newest dead letters only, as their groups."""
+        now = await self.now()
+        mine = await self.dead_letters(DeadFilter(since=now - hours * HOUR, limit=LOOKED_AT))
+        return {
+            name: hourly((_died(letter) for letter in mine if letter.fingerprint == name), now, hours)
+            for name in fingerprints
+        }
+
     async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
         if await self.dead_letter(change.job_id) is None:
             return Reviewed(Landed.FENCED, None)
@@ -172,11 +195,11 @@ class TenantScope:
             return Reviewed(Landed.FENCED, None)
         return await self._store.reprocess(change, job, audits)
 
-    # Bulk operations: his are those on his own dead letters
+    # Bulk operations: his are those on his own jobs and dead letters
 
     async def begin_operation(self, operation: Operation, audit: Audit) -> None:
         if operation.wanted.tenant not in (None, self.tenant):
-            raise OutOfScope(self.tenant, f"an operation on dead letters of {operation.wanted.tenant!r}")
+            raise OutOfScope(self.tenant, f"an operation on {operation.noun}s of {operation.wanted.tenant!r}")
         mine = operation._replace(wanted=operation.wanted._replace(tenant=self.tenant))
         await self._store.begin_operation(mine, audit)
 
@@ -212,29 +235,30 @@ class TenantScope:
 
     async def audit_trail(self, wanted: AuditFilter) -> list[Audit]:
         """What was done to his jobs that are still there, and by his operations."""
-        return (await self._walked(wanted)).rows
+        return (await self._walked(wanted, ROUNDS)).rows
 
-    async def _walked(self, wanted: AuditFilter) -> Walked:
+    async def _walked(self, wanted: AuditFilter, rounds: int) -> Walked:
         """Rows do not say whose they are, so that those of all are looked at until there are enough of his."""
         if wanted.job_id is not None and not await self.get([wanted.job_id]):
             return Walked([], None)
         mine: list[Audit] = []
-        step = wanted
-        for _ in range(ROUNDS):
+        step, his = wanted, None
+        for _ in range(rounds):
             rows = await self._store.audit_trail(step._replace(limit=ROUND))
-            mine += await self._his(rows)
+            if his is None and any(row.job_id is None and row.about is not None for row in rows):
+                his = {one.about for one in await self.operations(limit=LOOKED_AT)}
+            mine += await self._his(rows, his or set())
             if len(mine) >= wanted.limit or len(rows) < ROUND:
                 return Walked(mine[: wanted.limit], None)
             step = step._replace(before=rows[-1].place)
         return Walked(mine, step.before)
 
-    async def _his(self, rows: Sequence[Audit]) -> list[Audit]:
+    async def _his(self, rows: Sequence[Audit], operations: set[str]) -> list[Audit]:
+        """Those about his jobs, and about these operations of his."""
         jobs = {row.job_id for row in rows if row.job_id is not None}
-        own: set[Any] = {job.id for job in await self.get(list(jobs))}
-        about = {row.about for row in rows if row.job_id is None and row.about is not None}
-        if about:
-            own |= about & {one.about for one in await self.operations(limit=LOOKED_AT)}
-        return [row for row in rows if (row.about if row.job_id is None else row.job_id) in own]
+        own: set[Any] = {job.id for job in await self.get(list(jobs))} | operations
+        mine = (row for row in rows if (row.about if row.job_id is None else row.job_id) in own)
+        return [row._replace(origin=None) for row in mine]  # addresses of those who run it are not his
 
     async def note(self, audit: Audit) -> None:
         if audit.job_id is None or not await self.get([audit.job_id]):

@@ -51,7 +51,7 @@ class Submissions(Reads):
         else:
             published = {spec.name: spec for spec in await self.store.tasks()}
             if task not in published:
-                raise UnknownTask(task, {*published, *tasks})
+                raise UnknownTask(task, {*published, *tasks}, published=True)
             job = from_registry(published[task], arguments, said)
         if pressure is not None:
             await pressure.admit([job])

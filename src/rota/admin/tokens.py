@@ -113,11 +113,16 @@ class Tokens(Reads):
         found = await self.store.tokens(token_id=wanted)
         raise TokenRevoked(found[0]) if found else TokenNotFound(token_id)
 
-    async def check_token(self, text: str) -> Token | None:
+    async def token_that_counts(self, token_id: str) -> Token | None:
+        """The token with this id, if it counts now: for what somebody began with it, and goes on without its text."""
+        found = await self.store.tokens(token_id=token_id)
+        return found[0] if found and found[0].state(await self.store.now()) == "active" else None
+
+    async def check_token(self, text: str, *, noting: bool = True) -> Token | None:
         """The token that `text` is, if it counts now; None: it does not, and nobody is told why.
 
         Asks the store every time, so that a revoked token is refused at once.
-        When it was last used is noted, at most once a minute.
+        When it was last used is noted, at most once a minute, and not where the store is known to take no changes.
         """
         token_id = id_in(text)
         found = [] if token_id is None else await self.store.tokens(token_id=token_id)
@@ -128,7 +133,7 @@ class Tokens(Reads):
         now = await self.store.now()
         if not accepted(text, token, now):
             return None
-        if use_is_news(token, now):
+        if noting and use_is_news(token, now):
             with suppress(StoreError):  # a note that cannot be written keeps nobody out
                 await self.store.note_token_used(token.id)
         return token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
 
     from rota.admin import Admin
 
+HASH = re.compile("[0-9a-f]{64}")
+
 
 @click.group(
     "audit",
     cls=Group,
-    examples=("rota audit list --since 1d", "rota audit list --actor ann@office --action delete --json"),
+    examples=(
+        "rota audit list --since 1d",
+        "rota audit verify",
+        "rota audit list --actor ann@office --action delete --json",
+    ),
 )
 def audit() -> None:
     """Read the audit: who did what to which job, and why."""
@@ -63,7 +70,8 @@ async def list_audit(
 ) -> None:
     """List audit rows, newest first.
 
-    Columns: when, who, did, job, from, to, reason, about.
+    Columns: when, who, did, job, from, to, reason, about; with --json also origin: the address and the request
+    that it came from.
     """
     now = await admin.store.now()
     wanted = AuditFilter(
@@ -81,3 +89,38 @@ async def list_audit(
         exits.leave(exits.NOTHING)
     if len(found) == limit and found[-1].at is not None:
         call.output.words(f"{many(limit, 'row')} shown; for older ones: --until {found[-1].at.isoformat()}")
+
+
+@audit.command(
+    "verify",
+    examples=(
+        "rota audit verify",
+        "rota audit verify | grep '^head' | cut -f2 > head.txt    # keep it where the database's owner cannot write",
+        'rota audit verify --expect "$(cat head.txt)"',
+    ),
+)
+@click.option(
+    "--expect", metavar="HASH", help="A hash that was told as the head one day: it must be in the chain."
+)
+@with_admin
+async def verify(call: Call, admin: Admin, *, expect: str | None) -> None:
+    """Look whether a row of the audit was changed, moved or taken out.
+
+    Every row is sealed with all rows before it when it is committed. Who owns the database can
+    still make the whole chain anew: keep the head that this prints elsewhere, and give it with
+    --expect the next time. Ends with 1 if something is wrong, and names the first row that is.
+    """
+    if expect is not None and not HASH.fullmatch(expect):
+        raise click.BadParameter(
+            f"{expect!r} is no hash of 64 hex digits, as `rota audit verify` prints it.",
+            param_hint="--expect",
+        )
+    found = await admin.verify_audit(expect)
+    if call.output.as_json:
+        call.output.value(found._asdict())
+    else:
+        call.output.fields(list(found._asdict().items()))
+    if found.fault is not None:
+        call.output.words(f"The audit was tampered with: {found.fault}.")
+        exits.leave(exits.PROBLEMS)
+    call.output.words("The audit is as it was written. Rows from before it was sealed are not looked at.")

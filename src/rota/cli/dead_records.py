@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota._core.operation import OperationState
-from rota._core.redaction import for_people
-from rota.admin.operations import words
+from rota._core.operation import JobsWanted, OperationState
+from rota._core.redaction import for_people, redacted_text
 from rota.cli import records
 from rota.cli.words import ago, as_json, many
 
@@ -23,6 +22,7 @@ GROUP_HEADERS = ("group", "letters", "trend", "task", "error", "where", "first",
 OPERATION_HEADERS = ("id", "state", "what", "by", "done", "refused", "changed", "of", "last step")
 AUDIT_HEADERS = ("when", "who", "did", "job", "from", "to", "reason", "about")
 MESSAGE = 100
+REFUSED = "their review, an unknown task, or a unique key that is taken"
 QUIET_AFTER = 60.0
 """Seconds after which an operation that runs and does not move is said to be left behind."""
 
@@ -141,6 +141,8 @@ def group_details(view: GroupView) -> dict[str, Any]:
 
 
 def operation_row(operation: Operation) -> tuple[object, ...]:
+    from rota.admin.operations import words
+
     progress = operation.progress
     return (
         operation.id,
@@ -157,7 +159,7 @@ def operation_row(operation: Operation) -> tuple[object, ...]:
 
 def operation_shown(operation: Operation, now: datetime) -> tuple[str, ...]:
     fields = [str(value) for value in operation_row(operation)]
-    fields[-1] = ago(operation.updated_at, now)
+    fields[-2], fields[-1] = operation.of_how_many, ago(operation.updated_at, now)
     if left_behind(operation, now):
         fields[1] = "running (left behind?)"
     return tuple(fields)
@@ -165,6 +167,7 @@ def operation_shown(operation: Operation, now: datetime) -> tuple[str, ...]:
 
 def operation_record(operation: Operation) -> dict[str, Any]:
     values = operation._asdict()
+    values["reason"] = None if operation.reason is None else redacted_text(operation.reason)
     progress = values.pop("progress")
     values["cursor"] = progress.cursor
     values["wanted"] = operation.wanted.as_json()
@@ -185,11 +188,11 @@ def left_behind(operation: Operation, now: datetime) -> bool:
 def ended(operation: Operation) -> str:
     """How an operation stands, in one sentence."""
     progress = operation.progress
-    parts = [f"{operation.verb.value}: {many(progress.done, 'dead letter')} of {operation.total:,} done"]
+    done = many(progress.done, operation.noun)
+    parts = [f"{operation.verb.value}: {done} of {operation.of_how_many} done"]
     if progress.refused:
-        parts.append(
-            f"{progress.refused:,} refused (their review, an unknown task, or a unique key that is taken)"
-        )
+        why = "their state" if isinstance(operation.wanted, JobsWanted) else REFUSED
+        parts.append(f"{progress.refused:,} refused ({why})")
     if progress.changed:
         parts.append(f"{progress.changed:,} changed by somebody else meanwhile and left alone")
     return "; ".join(parts) + "."

@@ -50,7 +50,8 @@ def debug(call: Call, job_id: UUID, *, with_pdb: bool, app: str | None, keep: bo
     """Run a stored job here with its stored arguments, without claiming or settling it.
 
     The task runs for real: mails are sent, rows are written. Only the job stays as it is, in any state, and what the
-    task enqueues is listed and not stored. The exit code is 1 if it fails.
+    task enqueues is listed and not stored; what it writes in current_job().transaction() is undone. The exit code is
+    1 if it fails.
     """
     import asyncio
 
@@ -98,6 +99,8 @@ def _report(call: Call, job: Job, done: Rehearsed, *, keep: bool) -> bool:
     output.words(f"{_ended(move)} It took {span(done.took)}.")
     if move.result_json is not None:
         output.text(as_json(json.loads(move.result_json)))
+    if done.undone:
+        output.words("What it wrote in current_job().transaction() was undone, as the job stays as it is.")
     if done.enqueued:
         stored = "stored" if keep else "not stored (--enqueue stores what it enqueues)"
         output.words(f"It enqueued {many(len(done.enqueued), 'job')}, {stored}:")
@@ -145,6 +148,7 @@ def _record(job: Job, done: Rehearsed, *, kept: bool) -> dict[str, Any]:
         },
         "enqueued": [_new(new) for new in done.enqueued],
         "enqueued_stored": kept,
+        "transaction_undone": done.undone,
     }
 
 

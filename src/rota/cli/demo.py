@@ -7,8 +7,10 @@ import logging
 import os
 import shlex
 import signal
+import sys
 import tempfile
 import time
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,18 +20,18 @@ import click
 
 from rota.cli.commands import Call, Command, with_call
 from rota.cli.exits import Refused
-from rota.cli.tour import Progress, Tour, define_tasks, line
 from rota.cli.words import many, span
 
 if TYPE_CHECKING:
     from rota.app import Rota
+    from rota.cli.tour import Progress, Tour
     from rota.stores.postgres.embedded import EmbeddedServer
     from rota.worker import Worker
 
 LONGEST = 25.0
 LOOK_EVERY = 0.2
 SAY_EVERY = 1.0
-Show: TypeAlias = Callable[[Sequence[Progress], float], None]
+Show: TypeAlias = "Callable[[Sequence[Progress], float], None]"
 HEADERS = ("task", "jobs", "done", "retried", "dead", "cancelled", "p50 wait", "p50 run")
 
 
@@ -39,15 +41,21 @@ HEADERS = ("task", "jobs", "done", "retried", "dead", "cancelled", "p50 wait", "
     examples=("rota demo", "rota demo --dir /tmp/rota-demo", "rota demo --json | jq .tasks"),
 )
 @click.option(
+    "--port", type=click.IntRange(1, 65_535), help="The dashboard's port; 8484 or the next free one."
+)
+@click.option("--browser/--no-browser", default=True, help="Open the dashboard, on a terminal with a screen.")
+@click.option(
     "--dir", "directory", type=click.Path(file_okay=False), help="Where the demo's server keeps its files."
 )
 @with_call
-def demo(call: Call, directory: str | None) -> None:
+def demo(call: Call, directory: str | None, *, port: int | None, browser: bool) -> None:
     """Take the tour: a server, a worker and a lively mix of jobs.
 
-    About ten seconds. On a terminal it stays up afterwards, so that you can try commands beside it, until Ctrl-C.
+    About ten seconds, to be watched here and on the dashboard. On a terminal it stays up afterwards, with a trickle
+    of new jobs, so that you can look around and try commands beside it, until Ctrl-C.
     """
     from rota.app import Rota
+    from rota.cli.tour import define_tasks
     from rota.config import Settings
     from rota.stores.postgres.embedded import EmbeddedServer
 
@@ -64,7 +72,7 @@ def demo(call: Call, directory: str | None) -> None:
     app = Rota(settings=Settings.load(url=url, app=None))
     define_tasks(app)
     try:
-        asyncio.run(_show(call, app, url))
+        asyncio.run(_show(call, app, url, port, browser=browser and call.output.terminal))
     finally:
         if not ran_before:
             server.stop()
@@ -90,10 +98,14 @@ def _start(call: Call, server: EmbeddedServer) -> None:
     call.output.words(f"PostgreSQL {server.version()} is ready ({span(time.monotonic() - began)}).")
 
 
-async def _show(call: Call, app: Rota, url: str) -> None:
+async def _show(call: Call, app: Rota, url: str, port: int | None, *, browser: bool) -> None:
     from rota.admin import Admin
+    from rota.cli.tour import Tour
+    from rota.web import dashboard
+    from rota.web.serving import HOST, Served, bind
     from rota.worker import Worker
 
+    served = Served(dashboard(app, name="demo"), bind(HOST, port))
     await app.migrate()
     worker = Worker(app)
     stop = _on_signals(worker)
@@ -101,6 +113,11 @@ async def _show(call: Call, app: Rota, url: str) -> None:
     try:
         await _begun(worker, working)
         call.output.words(f"Worker: {sum(lane.slots for lane in worker.lanes)} slots.")
+        await served.start()
+        link = served.link()
+        call.output.words(f"Dashboard: {link}")
+        if browser:
+            _open(link)
         tour = Tour(app, Admin(app.store, actor="rota demo"), f"demo-{int(time.time())}")
         jobs = await tour.enqueue()
         call.output.words(
@@ -110,12 +127,19 @@ async def _show(call: Call, app: Rota, url: str) -> None:
         _sum_up(call, await tour.look(), tour)
         _next_steps(call, url)
         if call.output.terminal and not stop.is_set():
-            call.output.words("\nThe worker stays up for you to try these. Stop with Ctrl-C.")
-            await stop.wait()
+            call.output.words(f"\nThe dashboard and the worker stay up: {served.link()}\nStop with Ctrl-C.")
+            await tour.trickle(stop)
     finally:
+        await served.stop()
         worker.stop(now=True)
         await asyncio.wait([working])
         await app.close()
+
+
+def _open(link: str) -> None:
+    """Show it in a browser, where there is a screen for one."""
+    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(link)
 
 
 async def _begun(worker: Worker, working: asyncio.Task[int]) -> None:
@@ -143,6 +167,8 @@ def _on_signals(worker: Worker) -> asyncio.Event:
 
 async def _follow(call: Call, tour: Tour, stop: asyncio.Event) -> None:
     """Show the tour until all its jobs have ended."""
+    from rota.cli.tour import line
+
     draw = _live(call) if call.output.terminal else _lines(call)
     with draw as show:
         while not stop.is_set():
@@ -165,6 +191,8 @@ async def _follow(call: Call, tour: Tour, stop: asyncio.Event) -> None:
 @contextmanager
 def _lines(call: Call) -> Iterator[Show]:
     """A line a second, for pipes and logs."""
+    from rota.cli.tour import line
+
     next_at = 0.0
 
     def show(seen: Sequence[Progress], passed: float) -> None:

@@ -7,11 +7,13 @@ import os
 import signal
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import Job, State
 from rota.admin import Admin
+from rota.cli.words import many
 from rota.errors import StoreError
 from rota.stores.contract import JobFilter
 
@@ -20,10 +22,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.app import Rota
+    from rota.cli.output import Advance, Output
     from rota.stores.contract import Store
 
 LOOK_EVERY = 0.3
 PAGE = 200
+COUNTED = 1_000
+"""A bar tells of so many jobs that are left; beyond that it says only that there are more."""
+SHARE = 10
+"""Of the time, counting takes at most one part in so many: the jobs come first."""
 LOOKS = 2
 """Empty so many times in a row: a job may enqueue another just before it ends."""
 
@@ -47,20 +54,20 @@ def without_schedules(app: Rota) -> None:
     app._settings = app.settings.model_copy(update={"schedules": False})  # noqa: SLF001 - only a drain changes them
 
 
-def stop_when_empty(store: Store, scope: Scope) -> threading.Thread:
+def stop_when_empty(store: Store, scope: Scope, output: Output) -> threading.Thread:
     """Watch from a thread of its own; send this process SIGTERM once nothing is left to do."""
     watcher = threading.Thread(
-        target=lambda: asyncio.run(_watch(store, scope)), name="rota-drain", daemon=True
+        target=lambda: asyncio.run(_watch(store, scope, output)), name="rota-drain", daemon=True
     )
     watcher.start()
     return watcher
 
 
-async def _watch(store: Store, scope: Scope) -> None:
+async def _watch(store: Store, scope: Scope, output: Output) -> None:
     admin = Admin(store, actor="rota worker --drain")
     try:
         await _begun(admin)
-        await until_empty(store, scope)
+        await until_empty(store, scope, output)
     finally:
         await store.close()
     os.kill(os.getpid(), signal.SIGTERM)
@@ -76,28 +83,49 @@ async def _begun(admin: Admin) -> None:
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def until_empty(store: Store, scope: Scope) -> None:
-    """Wait until no job keeps the drain going."""
+async def until_empty(store: Store, scope: Scope, output: Output) -> None:
+    """Wait until no job keeps the drain going, with a bar where a person looks."""
     admin = Admin(store, actor="rota worker --drain")
-    empty = 0
-    while empty < LOOKS:
-        await asyncio.sleep(LOOK_EVERY)
-        try:
-            empty = 0 if await left(admin, scope) else empty + 1
-        except StoreError:  # the worker itself says so, and waits for the store to come back
-            empty = 0
+    with output.progress("drain", None) as advance:
+        bar = Bar(advance)
+        empty, pause = 0, LOOK_EVERY
+        while empty < LOOKS:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            try:
+                jobs = await left(admin, scope, at_most=COUNTED)
+            except StoreError:  # the worker itself says so, and waits for the store to come back
+                empty = 0
+                continue
+            empty = 0 if jobs else empty + 1
+            pause = max(LOOK_EVERY, SHARE * (time.monotonic() - began))
+            bar.look(jobs)
 
 
-async def left(admin: Admin, scope: Scope) -> bool:
-    """Whether any job keeps the drain going. Jobs that are scheduled for later do not."""
+class Bar:
+    """How far a drain is: what is left, of the most that was ever seen."""
+
+    def __init__(self, advance: Advance) -> None:
+        self.advance, self.most = advance, 0
+
+    def look(self, jobs: int) -> None:
+        self.most = max(self.most, jobs)
+        if jobs >= COUNTED:
+            self.advance(0, f"{COUNTED:,}+ jobs left")
+        else:
+            self.advance(self.most - jobs, f"{many(jobs, 'job')} left", total=self.most)
+
+
+async def left(admin: Admin, scope: Scope, *, at_most: int = 1) -> int:
+    """How many jobs keep the drain going, counted up to `at_most`. Jobs that are scheduled for later do not."""
     now = await admin.store.now()
     wanted = JobFilter(
         states=(State.RUNNING, State.PENDING), tenant=scope.tenant, oldest_first=True, limit=PAGE
     )
+    jobs = 0
     while True:
         page = await admin.list(wanted)
-        if any(scope.wants(job, now) for job in page):
-            return True
-        if len(page) < PAGE:
-            return False
+        jobs += sum(scope.wants(job, now) for job in page)
+        if jobs >= at_most or len(page) < PAGE:
+            return min(jobs, at_most)
         wanted = wanted._replace(before=page[-1].id)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rota._core.ids import public_id
-from rota.cli import arguments, exits, waiting
+from rota.cli import arguments, exits
 from rota.cli.commands import Call, Command, call_of, whoami, with_call
 from rota.cli.locate import load_app, reference
 from rota.cli.params import Length, Moment
 from rota.cli.ticking import Tick, for_tick
 from rota.cli.words import as_json, span
 from rota.errors import KeyConflict, UnknownTask
-from rota.stores.contract import Stored
 
 if TYPE_CHECKING:
     from rota._core.job import Job, NewJob
@@ -148,6 +147,8 @@ async def _enqueue(
     call: Call, wish: Wish, app: str | None, tick: str | None, *, wait: bool, limit: float | None
 ) -> None:
     from rota.admin import Admin
+    from rota.cli import waiting
+    from rota.stores.contract import Stored
 
     found = _app_here(call, app)
     store = call.open_store(found)
@@ -186,7 +187,7 @@ async def _prepared(app: Rota | None, store: Store, wish: Wish, *, ticking: bool
         return task.prepare((), payload, wish.terms(), by_schedule=ticking)
     published = {spec.name: spec for spec in await store.tasks()}
     if wish.task not in published:
-        raise UnknownTask(wish.task, {*published, *(app.tasks if app is not None else ())})
+        raise UnknownTask(wish.task, {*published, *(app.tasks if app is not None else ())}, published=True)
     spec = published[wish.task]
     payload = wish.payload(json.loads(spec.schema_json))
     return from_registry(spec, payload, wish.terms(), by_schedule=ticking)

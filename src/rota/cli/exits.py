@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import click
 
 from rota import errors
@@ -13,6 +15,8 @@ USAGE = 2
 UNREACHABLE = 3
 NOTHING = 4
 """Nothing matched."""
+NO_APP = 5
+"""Between `rota dev` and its worker only: what was named is no app, so there is nothing to wait for."""
 INTERRUPTED = 130
 
 _CODES: tuple[tuple[type[errors.RotaError], int], ...] = (
@@ -43,6 +47,10 @@ class Wrong(click.ClickException):
     exit_code = USAGE
 
 
+class NoApp(Wrong):
+    """What was named is no app: no such file or module, or nothing in it that is one."""
+
+
 class Refused(click.ClickException):
     """The command was understood, and cannot be done as things stand."""
 
@@ -53,6 +61,6 @@ class ReaderGone(Exception):
     """Whoever read our output has closed it."""
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """End the command with this exit code, after everything that is open has been closed."""
     raise click.exceptions.Exit(code)

@@ -8,8 +8,8 @@ import click
 
 from rota._core.filtering import FilterError
 from rota._core.job import State
+from rota._core.job_filter import JobFilter
 from rota.cli.params import JobId, state_option
-from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota._core.actions import Verb
-from rota.admin.actions import GRACE
-from rota.admin.bulk import STATES
+from rota._core.actions import GRACE, Verb
 from rota.cli import exits
 from rota.cli.commands import Call, Command, with_admin
 from rota.cli.filters import filter_from, filter_options
@@ -166,6 +164,8 @@ async def _act(
     will_retry: bool = True,
     **filters: Any,
 ) -> None:
+    from rota.admin.bulk import STATES
+
     words = [one for one in given if isinstance(one, str)]
     job_ids = job_ids or tuple(one for one in given if not isinstance(one, str))
     wanted = (await filter_from(admin, filters, words))._replace(oldest_first=False, by_priority=False)

@@ -9,7 +9,7 @@ import click
 
 from rota._core.job import State
 from rota._core.redaction import HIDDEN, for_people
-from rota.cli import archive_records, debug, exits, job_actions, job_logs, records, why
+from rota.cli import archive_records, debug, exits, job_actions, job_edit, job_logs, records, why
 from rota.cli.commands import Call, Group, with_admin
 from rota.cli.filters import filter_from, filter_options, words_argument
 from rota.cli.params import JobId
@@ -146,5 +146,5 @@ def _show_history(call: Call, view: JobView) -> None:
         output.table(records.HEADERS, rows, records=(), title="Jobs that it enqueued")
 
 
-for verb in (why.why, job_logs.logs, debug.debug, *job_actions.VERBS):
+for verb in (why.why, job_logs.logs, debug.debug, job_edit.edit, *job_actions.VERBS):
     jobs.add_command(verb)

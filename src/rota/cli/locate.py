@@ -8,11 +8,12 @@ import sysconfig
 import traceback
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rota.cli.exits import Wrong
+from rota.cli.exits import NoApp, Wrong
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from rota.app import Rota
@@ -35,9 +36,16 @@ def reference(given: str | None, configured: str | None = None) -> str:
         # Only a file that speaks of Rota is imported: main.py may be anything.
         if path.is_file() and "rota" in path.read_text(encoding="utf-8", errors="replace").lower():
             return name
-    raise Wrong(
+    raise NoApp(
         f"no app was named, and none of {', '.join(USUAL)} here has one. {HOW} `rota init` writes a first one."
     )
+
+
+def check_file(named: str) -> None:
+    """`NoApp` when `named` is a file that is not there; imports nothing."""
+    target = named.partition(":")[0]
+    if _is_file(target):
+        _found_file(Path(target))
 
 
 def load_app(text: str) -> Rota:
@@ -47,18 +55,40 @@ def load_app(text: str) -> Rota:
     return _take(module, attribute, text)
 
 
+def load_function(text: str, option: str) -> Callable[..., Any]:
+    """Import the function that an option names, as `module:function` or `file.py:function`."""
+    target, _, attribute = text.partition(":")
+    if not attribute:
+        raise Wrong(f"{option} {text!r} names no function. Write module:function or file.py:function.")
+    module = _import_file(Path(target)) if _is_file(target) else _import_module(target, text)
+    found = getattr(module, attribute, None)
+    if not callable(found):
+        what = "is not a function" if hasattr(module, attribute) else "does not exist"
+        close = get_close_matches(
+            attribute, [name for name in vars(module) if callable(vars(module)[name])], n=1
+        )
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise Wrong(f"{option} {text!r}: {attribute!r} {what} in {module.__name__}.{hint}")
+    named: Callable[..., Any] = found
+    return named
+
+
 def _is_file(target: str) -> bool:
     return target.endswith(".py") or "/" in target
 
 
-def _import_file(path: Path) -> ModuleType:
+def _found_file(path: Path) -> Path:
     if path.is_dir():
-        raise Wrong(f"{str(path)!r} is a directory, and an app is in a file. {HOW}")
+        raise NoApp(f"{str(path)!r} is a directory, and an app is in a file. {HOW}")
     if not path.is_file():
         near = get_close_matches(path.name, [found.name for found in path.parent.glob("*.py")], n=1)
         hint = f" Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
-        raise Wrong(f"there is no file {str(path)!r}.{hint} {HOW}")
-    path = path.resolve()
+        raise NoApp(f"there is no file {str(path)!r}.{hint} {HOW}")
+    return path.resolve()
+
+
+def _import_file(path: Path) -> ModuleType:
+    path = _found_file(path)
     names, root = [path.stem], path.parent
     while (root / "__init__.py").exists():  # inside a package its relative imports must work
         names.insert(0, root.name)
@@ -68,7 +98,7 @@ def _import_file(path: Path) -> ModuleType:
 
 def _import_module(name: str, text: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise Wrong(f"{text!r} names no app. {HOW}")
+        raise NoApp(f"{text!r} names no app. {HOW}")
     return _imported(name, Path.cwd(), text)
 
 
@@ -79,7 +109,7 @@ def _imported(name: str, root: Path, text: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (error.name == name or name.startswith(f"{error.name}.")):
-            raise Wrong(
+            raise NoApp(
                 f"there is no module {name!r} on the path, which begins with {root}. {HOW}"
             ) from error
         raise _broken(text, error) from error
@@ -90,14 +120,15 @@ def _imported(name: str, root: Path, text: str) -> ModuleType:
 def _broken(text: str, error: Exception) -> Wrong:
     """The app's own error, with its own line: that is where to look."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename)]
+    said = str(error)
     if isinstance(error, SyntaxError):
-        where = f"{error.filename}, line {error.lineno}"
+        said, where = error.msg, f"{error.filename}, line {error.lineno}"  # its text has the line too
     elif own:
         where = f"{own[-1].filename}, line {own[-1].lineno}"
     else:
         where = text
     return Wrong(
-        f"{text} could not be imported: {type(error).__name__}: {error} ({where}). Run again with -v for the traceback."
+        f"{text} could not be imported: {type(error).__name__}: {said} ({where}). Run again with -v for the traceback."
     )
 
 
@@ -118,13 +149,13 @@ def _take(module: ModuleType, attribute: str, text: str) -> Rota:
         what = "is not a Rota app" if hasattr(module, attribute) else "does not exist"
         close = get_close_matches(attribute, apps, n=1) or list(apps)[:1]
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise Wrong(
+        raise NoApp(
             f"{text!r}: {attribute!r} {what} in {module.__name__}.{hint} An app is made by `app = Rota()`."
         )
     distinct = {id(value): name for name, value in reversed(apps.items())}
     if len(distinct) == 1:
         return next(iter(apps.values()))
     if not distinct:
-        raise Wrong(f"{text!r} has no Rota app: nothing in it is made by `app = Rota()`. {HOW}")
+        raise NoApp(f"{text!r} has no Rota app: nothing in it is made by `app = Rota()`. {HOW}")
     names = sorted(distinct.values())
-    raise Wrong(f"{text!r} has {len(names)} apps ({', '.join(names)}); say which: {text}:{names[0]}.")
+    raise NoApp(f"{text!r} has {len(names)} apps ({', '.join(names)}); say which: {text}:{names[0]}.")

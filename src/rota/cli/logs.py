@@ -1,4 +1,7 @@
-"""The log of a worker process: words for people, JSON lines for machines, each with the job it belongs to."""
+"""The log of a worker process: words for people, JSON lines for machines, each with the job it belongs to.
+
+Secrets that a handler logs are hidden here as they are in the log of its job.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from rota._core.redaction import redacted, redacted_text
 from rota.current import running
 
 if TYPE_CHECKING:
@@ -38,8 +42,9 @@ class Words(logging.Formatter):
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()} "
         job = _job()
         where = f" [{job['task']} {job['job_id']}]" if job else ""
-        text = f"{at:%H:%M:%S} {level}{record.name}{where}: {record.getMessage()}"
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        said = redacted_text(record.getMessage())
+        text = f"{at:%H:%M:%S} {level}{record.name}{where}: {said}"
+        return f"{text}\n{redacted_text(self.formatException(record.exc_info))}" if record.exc_info else text
 
 
 class JsonLines(logging.Formatter):
@@ -50,12 +55,16 @@ class JsonLines(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": redacted_text(record.getMessage()),
             **_job(),
-            **{name: value for name, value in record.__dict__.items() if name not in PLAIN},
+            **{
+                name: redacted(value, name=name)
+                for name, value in record.__dict__.items()
+                if name not in PLAIN
+            },
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["error"] = redacted_text(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from typing import Any, NoReturn
@@ -19,12 +20,18 @@ from rota.errors import RotaError
 COMMANDS = {
     "demo": ("demo", "Begin", "Take the tour: a server, a worker and a lively mix of jobs."),
     "init": ("init", "Begin", "Write a first app: jobs.py, rota.toml and a test."),
-    "dev": ("dev", "Begin", "Run a worker that restarts when a file changes."),
+    "dev": ("dev", "Begin", "Run a worker that restarts when a file changes, and the dashboard."),
     "worker": ("worker", "Daily work", "Run the jobs of an app."),
+    "dashboard": ("dashboard", "Daily work", "Serve the dashboard and the HTTP API."),
     "enqueue": ("enqueue", "Daily work", "Enqueue one job."),
     "jobs": ("jobs", "Daily work", "Look at jobs, and act on them."),
     "failures": ("failures", "Daily work", "What failed for good, like failures together."),
     "dlq": ("dlq", "Daily work", "Look at dead letters, and acknowledge, discard or reprocess them."),
+    "operations": (
+        "operations",
+        "Daily work",
+        "Bulk work on jobs and dead letters: how far it is, stop it, go on with it.",
+    ),
     "audit": ("audit", "Daily work", "Read the audit: who did what to which job, and why."),
     "tasks": ("tasks", "Daily work", "Look at tasks, and release one that is parked."),
     "top": (
@@ -36,16 +43,30 @@ COMMANDS = {
     "stats": ("stats", "Daily work", "Rates, waits, durations and errors of the last hour."),
     "queues": ("stats", "Daily work", "Each queue: what waits, how long, and who serves it."),
     "tenants": ("stats", "Daily work", "What was done for each tenant."),
+    "workers": (
+        "workers",
+        "Daily work",
+        "Who is at work: where, how full, on which queues, with which code.",
+    ),
     "schedules": ("schedules", "Daily work", "Look at schedules, and act on them."),
     "deploy": ("deploy", "Store", "Check a deploy, and make new code known before its workers start."),
     "retention": ("retention", "Store", "Say how long ended jobs are kept."),
     "prune": ("prune", "Store", "Move ended jobs that are past their time to the archive."),
+    "export": ("transfer", "Store", "Write jobs as lines of JSON."),
+    "import": ("transfer", "Store", "Bring exported jobs into this store."),
     "migrate": ("migrate", "Store", "Bring the database schema up to date."),
+    "schema": (
+        "migrate",
+        "Store",
+        "Show which version the database schema has, and what is pending.",
+    ),
     "db": ("db", "Store", "Start, stop and use the embedded PostgreSQL."),
     "token": ("token", "Store", "Make, list and revoke access tokens for the API and the pages."),
     "doctor": ("doctor", "Checks", "Examine the store and say what to fix."),
     "health": ("health", "Checks", "Answer quickly whether all is well, for probes."),
+    "bench": ("bench", "Checks", "Measure Rota on this store and machine, beside plain SQL."),
     "config": ("config", "Checks", "Show each setting and where it comes from."),
+    "completion": ("completion", "Checks", "Print the script that completes commands in your shell."),
 }
 
 EXAMPLES = (
@@ -68,7 +89,8 @@ class Root(Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"rota.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
+        attribute = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command: click.Command = getattr(module, attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

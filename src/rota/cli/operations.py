@@ -1,4 +1,4 @@
-"""`rota dlq operations`: bulk work on dead letters that was begun; look at it, stop it, go on with it."""
+"""`rota operations`: bulk work on jobs and dead letters that was begun; look at it, stop it, go on with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from rota._core.operation import OperationState
-from rota.admin.operations import words
 from rota.cli import dead_records, exits
 from rota.cli.commands import Call, Group, with_admin
 from rota.cli.params import JobId
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
 @click.group(
     "operations",
     cls=Group,
-    examples=("rota dlq operations list", "rota dlq operations stop ID", "rota dlq operations resume ID"),
+    examples=("rota operations list", "rota operations stop ID", "rota operations resume ID"),
 )
 def operations() -> None:
-    """Bulk work on dead letters: how far it is, stop it, go on with it."""
+    """Bulk work on jobs and dead letters: how far it is, stop it, go on with it."""
 
 
-@operations.command("list", examples=("rota dlq operations list", "rota dlq operations list --json"))
+@operations.command("list", examples=("rota operations list", "rota operations list --json"))
 @click.option(
     "--limit", "-n", default=20, show_default=True, type=click.IntRange(1, 1000), help="At most so many."
 )
@@ -50,40 +49,38 @@ async def list_operations(call: Call, admin: Admin, limit: int) -> None:
         if dead_records.left_behind(operation, now):
             call.output.words(
                 f"{operation.id} has not moved for a while; its process may be gone. "
-                f"`rota dlq operations resume {operation.id}` goes on with it."
+                f"`rota operations resume {operation.id}` goes on with it."
             )
     if not found:
         call.output.words("There was no operation. `rota dlq reprocess --group GROUP` begins one.")
         exits.leave(exits.NOTHING)
 
 
-@operations.command(
-    "stop", examples=("rota dlq operations stop ID --reason 'the mail server is down again'",)
-)
+@operations.command("stop", examples=("rota operations stop ID --reason 'the mail server is down again'",))
 @click.argument("operation_id", metavar="ID", type=JobId())
 @click.option("--reason", help="Why; kept in the audit.")
 @with_admin
 async def stop(call: Call, admin: Admin, operation_id: UUID, reason: str | None) -> None:
-    """Stop an operation before its next dead letter; what is done stays done."""
+    """Stop an operation before its next job or dead letter; what is done stays done."""
     operation = await admin.stop_operation(operation_id, reason=reason)
     _answer(call, operation)
     call.output.words(
-        f"Stopped. {dead_records.ended(operation)} `rota dlq operations resume {operation.id}` goes on with it."
+        f"Stopped. {dead_records.ended(operation)} `rota operations resume {operation.id}` goes on with it."
     )
 
 
-@operations.command(
-    "resume", examples=("rota dlq operations resume ID", "rota dlq operations resume ID --yes")
-)
+@operations.command("resume", examples=("rota operations resume ID", "rota operations resume ID --yes"))
 @click.argument("operation_id", metavar="ID", type=JobId())
 @click.option("--reason", help="Why; kept in the audit.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_admin
 async def resume(call: Call, admin: Admin, operation_id: UUID, reason: str | None, yes: bool) -> None:
     """Go on with an unfinished operation from where it is, in this process."""
+    from rota.admin.operations import words
+
     before = await admin.operation(operation_id)
-    left = max(before.total - before.progress.met, 0)
-    call.output.confirm(f"Go on: {words(before)}, {left:,} of them left?", yes=yes)
+    left = "more" if before.capped else f"{max(before.total - before.progress.met, 0):,}"
+    call.output.confirm(f"Go on: {words(before)}, {left} of them left?", yes=yes)
     await driven(call, admin, await admin.resume_operation(operation_id, reason=reason))
 
 
@@ -91,8 +88,10 @@ async def driven(call: Call, admin: Admin, operation: Operation) -> None:
     """Drive an operation with a bar, and say what became of it."""
     import asyncio
 
+    from rota.admin.operations import words
+
     output = call.output
-    again = f"`rota dlq operations resume {operation.id}` goes on with what is left."
+    again = f"`rota operations resume {operation.id}` goes on with what is left."
     output.words(f"Operation {operation.id}: {words(operation)}. Ctrl-C stops it; it can be resumed.")
     try:
         with output.progress(operation.verb.value, operation.total) as advance:

@@ -37,9 +37,9 @@ PLAIN_EVERY = 10.0
 
 
 class Advance(Protocol):
-    """Moves a progress bar: how far it is now, and what it is worth knowing besides."""
+    """Moves a progress bar: how far it is now, what it is worth knowing besides, and a whole that has changed."""
 
-    def __call__(self, done: int, note: str = "") -> None: ...
+    def __call__(self, done: int, note: str = "", *, total: int | None = None) -> None: ...
 
 
 class Output:
@@ -105,6 +105,28 @@ class Output:
         for name, value in present:
             console.print(_text(f"{name:<{width}}  ", "dim"), _text(value, STYLES.get(value, "")), sep="")
 
+    def styled(self, label: str, text: str, style: str) -> None:
+        """One line of a picture: a dim label and text in one style; the same characters without colours in a pipe."""
+        if self.terminal:
+            self.console().print(_text(label, "dim"), _text(text, style), sep="", soft_wrap=True)
+        else:
+            _put((label + text).rstrip())
+
+    def width(self) -> int:
+        """How many columns a picture may have: the terminal's, COLUMNS, or 80 in a pipe."""
+        if self.terminal:
+            return self.console().width
+        given = os.environ.get("COLUMNS", "")
+        return int(given) if given.isdigit() and int(given) else 80
+
+    def shows(self, characters: str) -> bool:
+        """Whether stdout can be given these characters."""
+        try:
+            characters.encode(sys.stdout.encoding or "ascii")
+        except UnicodeEncodeError:
+            return False
+        return True
+
     def heading(self, text: str) -> None:
         """A part's name, between blocks, for people only."""
         if self.terminal:
@@ -134,6 +156,15 @@ class Output:
         if not click.confirm(clean(question), err=True):
             raise click.Abort
 
+    def ask(self, question: str) -> str:
+        """What a person types. Without a person to ask, `--yes` must have been said."""
+        if not sys.stdin.isatty():
+            raise Wrong(
+                f"{question}. Nobody can answer that here: add --yes to do it, or --dry-run to see what it would do."
+            )
+        typed: str = click.prompt(clean(question), err=True)
+        return typed
+
     @contextmanager
     def progress(self, what: str, total: int | None) -> Iterator[Advance]:
         """Show how far something is: a bar where a person looks, a line every ten seconds elsewhere."""
@@ -152,13 +183,23 @@ class Output:
             bars.TextColumn("{task.description}", markup=False),
             bars.BarColumn(),
             bars.MofNCompleteColumn(),
+            bars.TextColumn("{task.fields[rate]}", markup=False),
             bars.TimeElapsedColumn(),
             bars.TimeRemainingColumn(),
             bars.TextColumn("{task.fields[note]}", markup=False),
         )
+        began = time.monotonic()
         with bars.Progress(*columns, console=self.console(stderr=True), transient=True) as shown:
-            bar = shown.add_task(clean(what), total=total, note="")
-            yield lambda done, note="": shown.update(bar, completed=done, note=clean(note))
+            bar = shown.add_task(clean(what), total=total, note="", rate="")
+
+            def advance(done: int, note: str = "", *, total: int | None = None) -> None:
+                shown.update(
+                    bar, completed=done, note=clean(note), rate=_rate(done, time.monotonic() - began)
+                )
+                if total is not None:
+                    shown.update(bar, total=total)
+
+            yield advance
 
     def _draw(self, headers: Sequence[str], rows: Sequence[Sequence[str]], title: str | None) -> None:
         from rich.box import SIMPLE_HEAD
@@ -178,14 +219,26 @@ class _Lines:
 
     def __init__(self, what: str, total: int | None) -> None:
         self.what, self.total = what, total
-        self.next_at = time.monotonic() + PLAIN_EVERY
+        self.began = time.monotonic()
+        self.next_at = self.began + PLAIN_EVERY
 
-    def __call__(self, done: int, note: str = "") -> None:
+    def __call__(self, done: int, note: str = "", *, total: int | None = None) -> None:
+        self.total = self.total if total is None else total
         if time.monotonic() < self.next_at:
             return
         self.next_at = time.monotonic() + PLAIN_EVERY
         of = f" of {self.total:,}" if self.total is not None else ""
-        click.echo(clean(f"{self.what}: {done:,}{of} {note}".rstrip()), err=True)
+        rate = _rate(done, time.monotonic() - self.began)
+        parts = (f"{self.what}: {done:,}{of}", f"({rate})" if rate else "", note)
+        click.echo(clean(" ".join(filter(None, parts))), err=True)
+
+
+def _rate(done: int, passed: float) -> str:
+    """`120/s`, once there is enough to tell."""
+    if not done or passed < 0.5:
+        return ""
+    rate = done / passed
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
 
 
 def _put(text: str) -> None:

@@ -11,6 +11,7 @@ import click
 from rota._core.durations import seconds
 from rota._core.ids import parse_id
 from rota._core.job import State
+from rota._core.numbers import HOURS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,21 @@ class Length(click.ParamType):  # type: ignore[type-arg]  # generic only in newe
             return seconds(value if number is None else number)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class Stretch(Length):
+    """How far back numbers are asked for: no further than they are kept, or rates would be of time without numbers."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        length = super().convert(value, param, ctx)
+        if not 1.0 <= length <= HOURS_KEPT.total_seconds():
+            self.fail(
+                f"{value!r} is no time that numbers are kept of: give from a second to {HOURS_KEPT.days} days, such as "
+                "15m, 24h or 7d.",
+                param,
+                ctx,
+            )
+        return length
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click

@@ -15,9 +15,11 @@ from rota._core.job import Job, NewJob, State
 from rota._core.outcome import Transition
 from rota.stores.contract import Answer, Beat, Enqueued, Settled, Store, Stored, Wanted
 from rota.stores.opening import open_store
+from rota.stores.watched_transaction import WatchedTransaction
 
 if TYPE_CHECKING:
     from rota.app import Rota
+    from rota.stores.transaction_contract import OwnTransaction
     from rota.task import Task
 
 QUIET = {"lease": 1e9, "beat": 5.0, "poll": 0.05, "idle_poll": 0.1, "grace": 0.0, "schedules": False}
@@ -29,17 +31,24 @@ class Rehearsed(NamedTuple):
     transition: Transition
     took: float
     enqueued: Sequence[NewJob]
+    undone: bool
+    """Whether it worked in a transaction of its own, which was undone."""
 
 
 class Stage:
     """A store with one job to give, as the real store has it. What the worker writes goes no further than here."""
 
-    def __init__(self, store: Store, job: Job) -> None:
-        self.name = store.name
+    def __init__(self, store: Store, job: Job, real: Store) -> None:
+        self.name = real.name
         self.ended: asyncio.Future[Transition] = asyncio.get_running_loop().create_future()
-        self._store, self._job = store, job
+        self.undone = False
+        """Whether the handler had a transaction of its own, which was undone."""
+        self._store, self._job, self._real = store, job, real
 
     def __getattr__(self, verb: str) -> Any:
+        if verb == "own_transaction":
+            make = getattr(self._real, verb)  # AttributeError where the store has no such ability
+            return lambda job: WatchedTransaction(make(job, rehearsal=True), self._undo)
         return getattr(self._store, verb)
 
     async def claim(self, wanted: Wanted, *, session: UUID) -> list[Job]:
@@ -55,6 +64,13 @@ class Stage:
         self, transitions: Sequence[Transition], wanted: Wanted, *, session: UUID
     ) -> tuple[list[Settled], list[Job]]:
         return await self.settle(transitions), await self.claim(wanted, session=session)
+
+    async def _undo(self, own: OwnTransaction, transition: Transition) -> Settled:
+        """A handler's own transaction works as any other, and is undone at its end."""
+        await own.undo()
+        self.undone = True
+        [settled] = await self.settle([transition])
+        return settled
 
     async def beat(self, session: UUID, **_: Any) -> Beat:  # noqa: ARG002 - the contract's signature
         return Beat(alive=True)
@@ -130,7 +146,7 @@ async def rehearse(
 
     memory = open_store("memory://", app.settings)
     await memory.enqueue([NewJob(job.id, job.task, job.payload_json)])
-    stage = Stage(memory, job if wrap is None else job._replace(timeout=None))
+    stage = Stage(memory, job if wrap is None else job._replace(timeout=None), app.store)
     task = _here(app.tasks[job.task], wrap)
     with _watched(app, keep=keep) as audience, _silent():
         worker = Worker(Host(app, stage, task, patient=wrap is not None), lanes={"debug": "1:*"})
@@ -144,7 +160,7 @@ async def rehearse(
             worker.stop(now=True)
             await asyncio.wait([life])
         life.result()  # a resource that could not be opened, for one
-        return Rehearsed(stage.ended.result(), took, audience.enqueued)
+        return Rehearsed(stage.ended.result(), took, audience.enqueued, undone=stage.undone)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota._core.redaction import redacted
+from rota._core.redaction import redacted, redacted_text
 from rota.cli.records import AUDIT_HEADERS, audit_row
 from rota.cli.words import ago, span
 from rota.errors import ScheduleError
@@ -66,7 +66,7 @@ def details(view: ScheduleView) -> dict[str, Any]:
         "code": {name: getattr(record.spec, name) for name in ("timing", "tz", *policy)},
         "paused_at": record.paused_at,
         "paused_by": record.paused_by,
-        "paused_because": record.paused_because,
+        "paused_because": _because(record),
         "seen_at": record.seen_at,
         "published_at": record.published_at,
         "version": record.version,
@@ -109,7 +109,7 @@ def fields(view: ScheduleView) -> tuple[list[tuple[str, object]], dict[str, str]
         ("edited", edited(record) or None),
         ("paused", record.paused_at),
         ("paused by", record.paused_by),
-        ("because", record.paused_because),
+        ("because", _because(record)),
         ("published", record.published_at),
         ("seen", record.seen_at),
         ("next", view.upcoming[0].due if view.upcoming and status == "active" else None),
@@ -161,3 +161,8 @@ def _outcome(tick: TickRecord | None) -> str:
     if tick is None:
         return ""
     return tick.state.value if tick.state is not None else tick.fate.value
+
+
+def _because(record: ScheduleRecord) -> str | None:
+    """Why it rests, without the secrets that somebody put into it."""
+    return None if record.paused_because is None else redacted_text(record.paused_because)

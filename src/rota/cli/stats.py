@@ -8,15 +8,17 @@ import click
 
 from rota._core.job import State
 from rota.cli import exits
-from rota.cli.commands import Call, Command, with_admin
-from rota.cli.params import Length
-from rota.cli.words import many, span
+from rota.cli.commands import Call, Command, Group, with_admin
+from rota.cli.params import Stretch
+from rota.cli.purging import purge
+from rota.cli.words import last, many, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
     from rota._core.numbers import Summary, TenantTotal
+    from rota._core.series import Point
     from rota.admin import Admin
     from rota.admin.numbers import Overview, QueueView
 
@@ -28,11 +30,17 @@ SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 since_option: Callable[[Any], Any] = click.option(
     "--since",
     default=3600.0,
-    type=Length(),
+    type=Stretch(),
     metavar="DURATION",
     show_default="1h",
-    help="How far back, in whole minutes; at most 14 days.",
+    help="How far back, in whole minutes, or whole hours where that is more than 14 days; at most 90 days.",
 )
+
+
+list_word = click.argument(
+    "verb", required=False, type=click.Choice(["list"]), expose_value=False, metavar="[list]"
+)
+"""`rota tenants list` is the same as `rota tenants`, as with every other noun."""
 
 
 @click.command(
@@ -41,6 +49,7 @@ since_option: Callable[[Any], Any] = click.option(
     examples=(
         "rota stats",
         "rota stats --by queue --since 24h",
+        "rota stats --plot --since 6h                 a chart: done, failed and waits along time",
         "rota stats --payloads                        which task fills the store",
         "rota stats --json | jq .oldest_pending_minutes",
     ),
@@ -51,18 +60,24 @@ since_option: Callable[[Any], Any] = click.option(
 @click.option(
     "--payloads", is_flag=True, help="How large the payloads of unfinished jobs are, by task, instead."
 )
+@click.option("--plot", is_flag=True, help="A chart of what was done and failed, and of the waits, instead.")
 @since_option
 @with_admin
-async def stats(call: Call, admin: Admin, by: str, payloads: bool, since: float) -> None:
+async def stats(call: Call, admin: Admin, *, by: str, payloads: bool, plot: bool, since: float) -> None:
     """Rates, waits, durations and errors of the last hour.
 
     Columns: name, attempts, completed, failed and retried, dead, error rate, wait and run time at the 50th, 95th and
     99th percentile. What could not be read is `unknown`.
 
-    Columns with --payloads: task, unfinished jobs, bytes on average, of the largest, its job; of at most 100,000 jobs.
+    Columns with --payloads: task, unfinished jobs, bytes on average, of the largest, its job; of at most 50,000 jobs.
     """
+    if payloads and plot:
+        raise click.UsageError("--payloads and --plot were both given; choose one.")
     if payloads:
         await _payloads(call, admin)
+        return
+    if plot:
+        await _plot(call, admin, since)
         return
     seen = await admin.overview(since)
     if call.output.as_json:
@@ -92,10 +107,28 @@ async def stats(call: Call, admin: Admin, by: str, payloads: bool, since: float)
         call.output.words(line)
 
 
-@click.command("queues", cls=Command, examples=("rota queues", "rota queues --since 10m --json"))
+@click.group(
+    "queues",
+    cls=Group,
+    invoke_without_command=True,
+    examples=("rota queues", "rota queues --since 10m --json", "rota queues purge mail --dry-run"),
+)
+@since_option
+@click.pass_context
+def queues(ctx: click.Context, since: float) -> None:
+    """Each queue: what waits, how long, and who serves it.
+
+    Without a verb it lists them.
+    """
+    ctx.default_map = {"list": {"since": since}}
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_queues, since=since)
+
+
+@queues.command("list", examples=("rota queues list", "rota queues list --since 10m --json"))
 @since_option
 @with_admin
-async def queues(call: Call, admin: Admin, since: float) -> None:
+async def list_queues(call: Call, admin: Admin, since: float) -> None:
     """Each queue: what waits, how long, and who serves it.
 
     Columns: queue, pending, running, dead, oldest due job, slots of living workers that may serve it, completed a
@@ -131,7 +164,11 @@ async def queues(call: Call, admin: Admin, since: float) -> None:
         exits.leave(exits.NOTHING)
 
 
+queues.add_command(purge)
+
+
 @click.command("tenants", cls=Command, examples=("rota tenants", "rota tenants --since 24h --json"))
+@list_word
 @since_option
 @with_admin
 async def tenants(call: Call, admin: Admin, since: float) -> None:
@@ -148,6 +185,29 @@ async def tenants(call: Call, admin: Admin, since: float) -> None:
     if not found:
         call.output.words("Nothing was done for anybody in this time.")
         exits.leave(exits.NOTHING)
+
+
+async def _plot(call: Call, admin: Admin, since: float) -> None:
+    from rota.cli import plotting
+
+    chart = await admin.series(since)
+    if call.output.as_json:
+        call.output.value(chart._asdict() | {"points": [_point(point) for point in chart.points]})
+        return
+    width = call.output.width()
+    if width < plotting.NARROWEST:
+        raise exits.Refused(
+            f"the terminal has {width} columns, and a chart needs {plotting.NARROWEST}. Widen it, or leave out --plot."
+        )
+    blocks = plotting.BLOCKS if call.output.shows(plotting.BLOCKS) else plotting.PLAIN
+    for row in plotting.plotted(chart, width, blocks=blocks):
+        call.output.styled(f"{row.label:>{plotting.LABEL - 1}} ", row.text, row.style)
+    if not any(point.attempts for point in chart.points):
+        call.output.words(f"Nothing ended in the last {last(since)}.")
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {name: value for name, value in point._asdict().items() if name != "runs"}
 
 
 async def _payloads(call: Call, admin: Admin) -> None:
@@ -267,6 +327,7 @@ def _whole(seen: Overview) -> dict[str, Any]:
     return {
         "since_seconds": seen.since,
         "pending": seen.jobs(State.PENDING),
+        "retrying": None if seen.retrying is None else seen.retrying.jobs,
         "processing": seen.jobs(State.RUNNING),
         "dead": seen.jobs(State.DEAD),
         "failed": None if figures is None else figures.whole().endings.get("failed", 0),
@@ -307,4 +368,4 @@ def _length(length: float | timedelta | None) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "" if share is None else f"{share:.1%}"
+    return "" if share is None else percent(share)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota._core.happening import Ended, Happened, Happening, HappeningFilter, Kind, Mark, Memory, life_of
+from rota._core.job_filter import JobFilter
 from rota.cli import exits, logs
 from rota.cli.commands import Call, Command, with_admin
+from rota.cli.filters import filter_from, words_argument
 from rota.cli.params import JobId, Length
 from rota.cli.words import as_json, cell, span
 from rota.errors import StoreUnavailable
@@ -44,6 +46,7 @@ STYLES = {
     examples=(
         "rota tail",
         "rota tail --task charge --since 10m",
+        "rota tail queue:mail tenant:acme",
         "rota tail --tenant acme --json | jq -r 'select(.kind == \"died\") | .why'",
         "rota tail --job 0198c1a2-…                  one job and its log, until it ends",
     ),
@@ -63,11 +66,13 @@ STYLES = {
 @click.option(
     "--every", type=Length(), default=1.0, metavar="DURATION", show_default="1s", help="How often to look."
 )
+@words_argument
 @with_admin
 async def tail(
     call: Call,
     admin: Admin,
     *,
+    words: tuple[str, ...],
     task: str | None,
     queue: str | None,
     tenant: str | None,
@@ -78,7 +83,7 @@ async def tail(
     """Follow what happens to jobs, line by line.
 
     Enqueued, started, completed, failed, died, cancelled, acted on by somebody. Ends with Ctrl-C. With --json each line
-    is one JSON object.
+    is one JSON object. FILTER is task:NAME, queue:NAME or tenant:NAME, like the options.
 
     It looks at the store once a second, at what is new only, and less often when the store is slow; when much
     happens at once it shows the newest 500 of each kind and says so. A run that is over within a second shows its
@@ -89,11 +94,8 @@ async def tail(
     """
     logs.silence()
     lines = Lines(call)
-    looking = (
-        _one(admin, job_id, lines)
-        if job_id
-        else _all(admin, HappeningFilter(task, queue, tenant), since, lines)
-    )
+    wanted = await _meant(admin, words, {"task": task, "queue": queue, "tenant": tenant})
+    looking = _one(admin, job_id, lines) if job_id else _all(admin, wanted, since, lines)
     look = await looking
     while True:
         began = time.monotonic()
@@ -103,6 +105,17 @@ async def tail(
             raise exits.ReaderGone
         took = 0.0 if lines.away_since is not None else time.monotonic() - began
         await asyncio.sleep(max(0.05, every, took * (SHARE - 1)))
+
+
+async def _meant(admin: Admin, words: Sequence[str], options: dict[str, Any]) -> HappeningFilter:
+    """What the words and the options mean together. What happens carries a task, a queue and a tenant, and no more."""
+    said = await filter_from(admin, options, words)
+    if said != JobFilter(task=said.task, queue=said.queue, tenant=said.tenant):
+        raise click.UsageError(
+            f"{' '.join(words)!r} asks for more than what happens can tell: follow by task:, queue: or tenant:, one "
+            "job by --job ID, and look for others by `rota jobs list`."
+        )
+    return HappeningFilter(said.task, said.queue, said.tenant)
 
 
 def _nobody_reads() -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota._core.token import Role
-from rota.admin.tokens import TokenNotFound
 from rota.cli import exits
 from rota.cli.commands import Call, Group, with_admin
 from rota.cli.params import Length
@@ -142,12 +141,13 @@ async def revoke(call: Call, admin: Admin, token_id: str, reason: str | None) ->
 
     ID is from `rota token list`; a leaked token itself will do.
     """
+    from rota.admin.tokens import TokenNotFound
+
     try:
         revoked = await admin.revoke_token(token_id, reason=reason)
     except TokenNotFound as error:
         call.output.words(f"rota: {error}")
         exits.leave(exits.NOTHING)
-        return
     now = await admin.store.now()
     if call.output.as_json:
         call.output.value(record(revoked, now))

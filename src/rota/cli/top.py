@@ -16,8 +16,7 @@ import click
 
 from rota.cli import exits, logs
 from rota.cli.commands import Call, Command, with_admin
-from rota.cli.params import Length
-from rota.cli.top_screen import Choice, Drawn, draw
+from rota.cli.params import Length, Stretch
 from rota.cli.top_view import View, keys, press
 from rota.cli.words import span
 from rota.errors import RotaError, StoreError
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from rota.admin import Admin
     from rota.admin.picture import Picture
+    from rota.cli.top_screen import Choice, Drawn
 
 SHARE = 10
 """Of the time, reading takes at most one part in so many: a slow store is asked less often."""
@@ -51,7 +51,7 @@ PATIENCE = 3.0
 )
 @click.option(
     "--since",
-    type=Length(),
+    type=Stretch(),
     default=300.0,
     metavar="DURATION",
     show_default="5m",
@@ -72,6 +72,8 @@ async def top(call: Call, admin: Admin, every: float, since: float, once: bool) 
 
         call.output.value(record(await admin.picture(since)))
     elif once or not (call.output.terminal and sys.stdin.isatty()):
+        from rota.cli.top_screen import draw
+
         picture = await admin.picture(since)
         title = f"rota top: {picture.seen.now:%Y-%m-%d %H:%M:%S} UTC, rates of the last {span(since)}"
         wide = call.output.console().width if call.output.terminal else 120
@@ -144,6 +146,8 @@ class Live:
                 await asyncio.wait_for(self.wanted.wait(), max(self.every, took * (SHARE - 1)))
 
     def _drawn(self) -> Drawn:
+        from rota.cli.top_screen import draw
+
         width, height = self.console.size
         opened = None
         if self.view.opened and self.view.selected is not None and self.choices:

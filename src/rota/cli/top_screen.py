@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.text import Text
 
 from rota._core.job import State
-from rota.cli.words import ago, clean, many, span
+from rota.cli.words import ago, clean, many, percent, span
 
 if TYPE_CHECKING:
     from rota._core.dead_letter import FailureGroup
@@ -205,7 +205,7 @@ def _lanes(picture: Picture, wide: int) -> str:
     if picture.seen.lanes is None:
         return f"{who}; {UNKNOWN}"
     told = [
-        f"{lane.lane} {_bar(lane.used, wide)} {lane.used:.0%}"
+        f"{lane.lane} {_bar(lane.used, wide)} {percent(lane.used)}"
         for lane in picture.seen.lanes
         if lane.used is not None
     ]
@@ -323,4 +323,4 @@ def _rate(rate: float) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+    return "-" if share is None else percent(share)

@@ -7,13 +7,14 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import Job, State
+from rota._core.job_filter import JobFilter
 from rota.current import current_job
-from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 THUMBNAILS = 60
 REPORTS = 6
 PAYMENTS = 6
+TRICKLE = 2.0
+"""Seconds between two small loads after the tour."""
 TASKS = (
     "make_thumbnail",
     "render_report",
@@ -36,9 +39,15 @@ TASKS = (
 )
 
 
+FEED_TRIES = 3
+
+
 def define_tasks(app: Rota) -> None:
-    """Seven tasks: fast, slow, failing at first, failing for good, later, only once, and one that is cancelled."""
-    from rota import Retry
+    """Seven tasks: fast, slow, failing at first, failing for good, later, only once, and one that is cancelled.
+
+    And two schedules: one for every minute, one for the night.
+    """
+    from rota import Retry, every
 
     @app.task
     async def make_thumbnail(photo: str) -> str:
@@ -56,9 +65,12 @@ def define_tasks(app: Rota) -> None:
             raise ConnectionError("the payment service did not answer")
         return "paid"
 
-    @app.task(retry=Retry(attempts=3, base=0.4))
-    async def import_feed(url: str) -> None:
-        raise ValueError(f"{url} is not a feed: no <rss> element")
+    @app.task(retry=Retry(attempts=FEED_TRIES, base=0.4))
+    async def import_feed(url: str) -> str:
+        # Every claim and every end is one version more. Who looks, and clicks Retry, finds the feed mended.
+        if current_job().fence <= 2 * FEED_TRIES:
+            raise ValueError(f"{url} is not a feed: no <rss> element")
+        return "3 new entries"
 
     @app.task
     async def send_reminder(to: str) -> str:
@@ -73,6 +85,14 @@ def define_tasks(app: Rota) -> None:
     async def crunch_numbers(size: int) -> int:
         await asyncio.sleep(3600)
         return size
+
+    @app.schedule(every("1m"))
+    async def refresh_rates() -> str:
+        return "rates are fresh"
+
+    @app.schedule("30 2 * * *", tz="Europe/Berlin")
+    async def nightly_totals() -> str:
+        return "added up"
 
 
 class Progress(NamedTuple):
@@ -122,7 +142,8 @@ class Tour:
         return len(await self.jobs())
 
     def _task(self, name: str, **options: object) -> Verbs[..., object]:
-        return self.app.tasks[name].using(correlation_id=self.name, created_by="rota demo", **options)  # type: ignore[arg-type]
+        told = {"correlation_id": self.name, "created_by": "rota demo"} | options
+        return self.app.tasks[name].using(**told)  # type: ignore[arg-type]
 
     async def jobs(self) -> Sequence[Job]:
         return await self.admin.list(JobFilter(correlation_id=self.name, limit=1000))
@@ -136,6 +157,24 @@ class Tour:
                 await self.admin.cancel(job.id, reason="the tour needs only its first second")
                 return True
         return False
+
+    async def trickle(self, stop: asyncio.Event) -> None:
+        """A little work again and again, so that the dashboard shows a system at work, until `stop`."""
+        number = 0
+        while not stop.is_set():
+            number += 1
+            its = f"{self.name}-{number}"
+            photos = [f"photo-{number:03}-{each}" for each in range(random.randint(2, 12))]  # noqa: S311 - only to look alive
+            await self._task("make_thumbnail", correlation_id=its).enqueue_many(photos)
+            if number % 2 == 0:
+                await self._task("charge_card", correlation_id=its).enqueue(number)
+            if number % 5 == 0:
+                await self._task("render_report", correlation_id=its).enqueue("2026-07")
+            if number % 20 == 0:
+                await self._task("import_feed", correlation_id=its).enqueue("https://example.org/feed")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TRICKLE):
+                    await stop.wait()
 
     async def look(self) -> list[Progress]:
         """How far each task is now."""

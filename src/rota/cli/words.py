@@ -7,6 +7,10 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
+from rota._core.lengths import ago, last, many, percent, span
+
+__all__ = ["ago", "as_json", "cell", "clean", "last", "many", "percent", "plain", "span"]
+
 # Escape sequences first, as a whole (a bare ESC would leave "[31m" behind), then every control code, then the marks
 # that turn text round. Stored text comes from handlers and payloads: it must not steer the reader's terminal.
 _SEQUENCE = re.compile(
@@ -51,37 +55,3 @@ def _jsonable(value: object) -> object:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return plain(value)
-
-
-def span(length: timedelta | float) -> str:
-    """A length of time in at most two units: `1.2s`, `3m 20s`, `2d 4h`."""
-    seconds = length.total_seconds() if isinstance(length, timedelta) else length
-    if seconds < 0.9995:
-        return f"{round(seconds * 1000)}ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f}s".replace(".0s", "s")
-    whole = round(seconds)
-    for size, unit, smaller, lesser in ((86_400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size}{unit}" + (f" {rest}{lesser}" if rest else "")
-    return f"{whole}s"
-
-
-def ago(moment: datetime | None, now: datetime) -> str:
-    """A moment as people say it: `3m ago`, `in 5m`, `now`."""
-    if moment is None:
-        return ""
-    passed = (now - moment).total_seconds()
-    if abs(passed) < 1:
-        return "now"
-    return f"{_coarse(passed)} ago" if passed > 0 else f"in {_coarse(-passed)}"
-
-
-def _coarse(seconds: float) -> str:
-    return span(float(round(seconds))).split(" ")[0]
-
-
-def many(number: int, noun: str) -> str:
-    """`1 job`, `2 jobs`, `1,284 jobs`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

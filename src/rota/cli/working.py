@@ -19,6 +19,7 @@ from rota.cli.worker import bring_up_to_date, choose, load
 from rota.errors import ConfigError, RotaError
 
 if TYPE_CHECKING:
+    from rota.cli.output import Output
     from rota.config import Settings
     from rota.stores.contract import Store
     from rota.worker.supervisor.health import Page
@@ -42,7 +43,7 @@ def supervise(
         os.environ.get("ROTA_METRICS_TOKEN") or None,  # a secret: from nowhere else, and shown nowhere
     )
     try:
-        return asyncio.run(_supervise(plan, settings, drain=drain))
+        return asyncio.run(_supervise(plan, settings, call.output if drain else None))
     except StartFailed as failed:
         if failed.shown is not None:
             click.echo(failed.shown, err=True, nl=False)
@@ -51,7 +52,7 @@ def supervise(
         return failed.code
 
 
-async def _supervise(plan: Any, settings: Settings, *, drain: bool) -> int:
+async def _supervise(plan: Any, settings: Settings, drained: Output | None) -> int:
     from rota.stores.observed import observed
     from rota.stores.opening import open_store
     from rota.worker.supervisor.supervisor import Supervisor
@@ -62,7 +63,7 @@ async def _supervise(plan: Any, settings: Settings, *, drain: bool) -> int:
     supervisor = Supervisor(
         plan,
         reach,
-        when_ready=stop_when_drained if drain else None,
+        when_ready=None if drained is None else lambda one: stop_when_drained(one, drained),
         metrics=tell_metrics if find_spec("prometheus_client") else None,
     )
     loop = asyncio.get_running_loop()
@@ -90,14 +91,13 @@ async def tell_metrics(store: Store) -> Page:
     return Page(*exposition(await Admin(store, actor="metrics").overview(WINDOW)))
 
 
-async def stop_when_drained(supervisor: Supervisor) -> None:
+async def stop_when_drained(supervisor: Supervisor, output: Output) -> None:
     """`--drain` under a supervisor: watch what is left, and stop everybody when nothing is."""
     facts, store = supervisor.facts, supervisor.watch.store
     assert facts is not None
     assert store is not None, "a child whose store is inside its process refuses to drain"
-    await draining.until_empty(
-        store, draining.Scope(facts.only or tuple(facts.tasks), facts.queues, facts.tenant)
-    )
+    scope = draining.Scope(facts.only or tuple(facts.tasks), facts.queues, facts.tenant)
+    await draining.until_empty(store, scope, output)
     supervisor.stop()
 
 

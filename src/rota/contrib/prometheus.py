@@ -98,6 +98,13 @@ class _Once:
             yield _gauge("rota_workers", "Living workers.", (), [((), float(len(workers)))])
             slots = float(sum(worker.slots for worker in workers))
             yield _gauge("rota_slots", "Slots of living workers.", (), [((), slots)])
+            used = [
+                ((worker.host, str(worker.pid)), float(worker.memory))
+                for worker in workers
+                if worker.memory is not None
+            ]
+            text = "Memory that the process of a living worker uses."
+            yield _gauge("rota_worker_memory_bytes", text, ("host", "pid"), used)
 
 
 def _gauge(

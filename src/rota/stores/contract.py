@@ -6,7 +6,7 @@ after a lost answer. Time is the store's own clock, in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -23,8 +23,13 @@ from rota.stores.numbers_contract import Numbers
 from rota.stores.pressure_contract import Beside
 from rota.stores.retention_contract import Retention, Tidied
 from rota.stores.schedule_contract import Schedules
+from rota.stores.session_contract import Beat as Beat  # noqa: PLC0414 - what follows is asked for here as before
+from rota.stores.session_contract import SessionRecord as SessionRecord  # noqa: PLC0414
+from rota.stores.session_contract import Sessions
+from rota.stores.session_contract import SessionStart as SessionStart  # noqa: PLC0414
 from rota.stores.suspect_contract import Suspects
 from rota.stores.tally_contract import Tallies
+from rota.stores.transaction_contract import OwnTransaction
 
 
 class Stored(StrEnum):
@@ -79,52 +84,6 @@ class Wanted(NamedTuple):
     """None: every tenant."""
 
 
-class SessionStart(NamedTuple):
-    """One worker process's life as it introduces itself."""
-
-    id: UUID
-    host: str
-    pid: int
-    lanes: Mapping[str, int]
-    tasks: tuple[str, ...]
-    code_version: str | None = None
-    user: str | None = None
-    queues: Mapping[str, tuple[str, ...] | None] | None = None
-    """The queues of each lane (None: every queue)."""
-    tenant: str | None = None
-    """The only tenant it works for."""
-
-
-class SessionRecord(NamedTuple):
-    """A session as the store sees it."""
-
-    id: UUID
-    host: str
-    pid: int
-    lanes: Mapping[str, int]
-    started_at: datetime
-    lease_until: datetime
-    ended_at: datetime | None
-    tasks: tuple[str, ...] = ()
-    code_version: str | None = None
-    queues: Mapping[str, tuple[str, ...] | None] | None = None
-    """None: it did not say."""
-    tenant: str | None = None
-
-
-class Beat(NamedTuple):
-    """The answer to a heartbeat."""
-
-    alive: bool
-    """False: the session has ended; nothing that it holds is its own any more."""
-    cancel: tuple[UUID, ...] = ()
-    """Held jobs that somebody asked to cancel."""
-    lost: tuple[UUID, ...] = ()
-    """Held jobs that are no longer this session's."""
-    strays: tuple[Job, ...] = ()
-    """Running jobs of this session that it did not name as held (a lost claim answer)."""
-
-
 class Attempt(NamedTuple):
     """One attempt that did not succeed."""
 
@@ -151,6 +110,8 @@ class Count(NamedTuple):
     jobs: int
     oldest: datetime | None
     """When the first of them was due, if they are pending."""
+    retrying: int = 0
+    """Of those that are pending, how many wait for another attempt."""
 
 
 class Finding(NamedTuple):
@@ -160,6 +121,12 @@ class Finding(NamedTuple):
     """ok, warn or bad."""
     what: str
     fix: str = ""
+
+
+class PrivateFinding(Finding):
+    """One that tells where the store is, which concerns those who look after it."""
+
+    __slots__ = ()
 
 
 class WorkHint(NamedTuple):
@@ -238,8 +205,8 @@ class Jobs(Protocol):
         """
         ...
 
-    async def attempts(self, job_id: UUID) -> list[Attempt]:
-        """The attempts of a job that did not succeed, oldest first."""
+    async def attempts(self, job_id: UUID, *, limit: int | None = None) -> list[Attempt]:
+        """The attempts of a job that did not succeed, oldest first; with a limit only the newest of them."""
         ...
 
     async def counts(self) -> list[Count]:
@@ -254,39 +221,6 @@ class Jobs(Protocol):
         self, job_id: UUID | None = None, *, about: str | None = None, limit: int = 50
     ) -> list[Audit]:
         """The audit trail, newest first: of a job, of something else (`about`), or of all."""
-        ...
-
-
-class Sessions(Protocol):
-    """What every store promises of worker sessions."""
-
-    async def open_session(self, session: SessionStart, *, lease: float) -> None:
-        """Begin a session; it is alive for `lease` seconds."""
-        ...
-
-    async def beat(
-        self, session: UUID, *, lease: float, holding: Mapping[UUID, int], strays: bool = False
-    ) -> Beat:
-        """Prolong a living session and answer what its owner must know. An ended or expired one never returns.
-
-        `holding` maps each held job to its version at the claim.
-        """
-        ...
-
-    async def end_session(self, session: UUID) -> None:
-        """End a session now; jobs that it still owns are lost at once. Harmless when ended already."""
-        ...
-
-    async def end_expired(self) -> float | None:
-        """End every session whose lease is past. Seconds until the next living lease ends, or None."""
-        ...
-
-    async def lost(self, *, limit: int) -> list[Job]:
-        """Running jobs whose session has ended or is missing. A settle of them is fenced like any other."""
-        ...
-
-    async def sessions(self) -> list[SessionRecord]:
-        """Living sessions, and those that ended lately."""
         ...
 
 
@@ -332,8 +266,8 @@ class Store(
         """Make sure that the store can be reached and fits this code. Idempotent; other verbs open it by themselves."""
         ...
 
-    async def migrate(self) -> list[str]:
-        """Bring the schema up to date; the names of what was applied."""
+    async def migrate(self, *, to: int | None = None) -> list[str]:
+        """Bring the schema up to date, or up to version `to`; the names of what was applied. Never goes back."""
         ...
 
     async def close(self) -> None:
@@ -361,8 +295,15 @@ class Streaming(Protocol):
 
 
 class Transactional(Protocol):
-    """The ability to store jobs inside a transaction of the caller's."""
+    """The ability to store jobs inside a transaction of the caller's, and to end them inside one of its own."""
 
     def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> Any:
         """Store jobs on the caller's connection: the answers, or an awaitable of them where the connection is async."""
+        ...
+
+    def own_transaction(self, job: Job, *, rehearsal: bool = False) -> OwnTransaction:
+        """A transaction for the handler of this claimed job; nothing is opened before its first block.
+
+        In a `rehearsal` nobody has claimed the job, so it is not asked for.
+        """
         ...

@@ -11,6 +11,7 @@ from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
+from rota._core.seal import Sealed
 from rota.stores.token_contract import Tokens
 
 
@@ -34,6 +35,14 @@ class DeadLetters(Protocol):
 
         Of the filter, only `reviews`, `group`, `task` and `limit` count; no
         reviews means those that wait for one.
+        """
+        ...
+
+    async def failure_hours(self, fingerprints: Sequence[str], *, hours: int) -> dict[str, list[int]]:
+        """How many dead jobs of each of these groups died in each of the last hours, oldest first, in whatever review.
+
+        The last number is that of the hour until now. Each group is counted up
+        to the store's cap, the newest first.
         """
         ...
 
@@ -102,6 +111,14 @@ class AuditTrail(Protocol):
 
     async def note(self, audit: Audit) -> None:
         """Record what somebody did that changed nothing else, such as a look at what is hidden from most."""
+        ...
+
+    async def seals(self, after: int, *, limit: int) -> list[Sealed]:
+        """The seals of the audit behind a place, in their order, each with its row if it is there."""
+        ...
+
+    async def unsealed(self) -> int | None:
+        """A row that was added past the chain, by its place in the audit; None: there is none."""
         ...
 
 

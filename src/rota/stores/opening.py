@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import shutil
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +20,7 @@ from rota.config import checked_url, masked
 if TYPE_CHECKING:
     from rota.config import Settings
     from rota.stores.contract import Store
+    from rota.stores.postgres.probe import Probe
 
 log = logging.getLogger("rota")
 
@@ -53,18 +56,57 @@ def embedded_path(address: str) -> Path:
     return Path(given or EMBEDDED_PATH).expanduser().absolute()
 
 
-def migration_sql(since: int = 0) -> str:
-    """The migrations after version `since`, as one script for psql; needs no database."""
+def migration_sql(since: int = 0, to: int | None = None) -> str:
+    """The migrations after version `since` (up to `to`), as one script for psql; needs no database."""
     from rota.stores.postgres.migrate import sql
 
-    return sql(since)
+    return sql(since) if to is None else sql(since, to)
 
 
-def scratch_database(server: str) -> AbstractContextManager[str]:
+def latest_migration() -> int:
+    """The schema version that this code needs; needs no database."""
+    from rota.stores.postgres.migrate import LATEST
+
+    return LATEST
+
+
+def scratch_database(server: str, prefix: str | None = None) -> AbstractContextManager[str]:
     """The address of an empty database of one's own on a server, for as long as the block runs."""
-    from rota.stores.postgres.scratch import scratch_database
+    from rota.stores.postgres.scratch import PREFIX, scratch_database
 
-    return scratch_database(server)
+    return scratch_database(server, PREFIX if prefix is None else prefix)
+
+
+@contextmanager
+def bench_database(settings: Settings) -> Iterator[str]:
+    """A database that `rota bench` may fill: on the server of the settings, or on an embedded server of its own.
+
+    An embedded one is made beside the user's, so that it is on the same disk. All of it is gone after the block.
+    """
+    address = settings.address()
+    if not address.startswith("embedded"):
+        with scratch_database(address, "rota_bench_") as url:
+            yield url
+        return
+    from rota.stores.postgres.embedded import EmbeddedServer
+
+    try:
+        place = Path(tempfile.mkdtemp(prefix=".rota-bench-", dir=embedded_path(address).parent))
+    except OSError:  # there is no such directory yet, or it is not ours
+        place = Path(tempfile.mkdtemp(prefix="rota-bench-"))
+    server = EmbeddedServer(place / "server")
+    try:
+        yield server.start()
+    finally:
+        server.destroy()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def probe(url: str) -> Probe:
+    """What the server at this address can do by plain SQL, to compare with."""
+    from rota.stores.postgres.probe import Probe
+
+    return Probe(url)
 
 
 def empty_database(url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from rota._core.actions import Audit
@@ -13,6 +14,7 @@ from rota._core.schedule import (
     ScheduleChange,
     ScheduleRecord,
     ScheduleSpec,
+    TickDay,
     TickRecord,
 )
 
@@ -57,4 +59,11 @@ class Schedules(Protocol):
 
     async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
         """The ticks of a schedule that were taken, newest first."""
+        ...
+
+    async def tick_days(self, schedule: str, since: datetime, *, late: float, limit: int) -> list[TickDay]:
+        """What became of the ticks since a moment, counted by day; those taken more than `late` seconds late apart.
+
+        Of the newest `limit` ticks: the first day may not be whole.
+        """
         ...

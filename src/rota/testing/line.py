@@ -19,10 +19,12 @@ from rota.stores.contract import (
     Wanted,
 )
 from rota.stores.retention_contract import Retention, Tidied
+from rota.stores.watched_transaction import WatchedTransaction
 from rota.testing.crash import Point, Trap
 from rota.testing.drained import Ran
 
 if TYPE_CHECKING:
+    from rota.stores.transaction_contract import OwnTransaction
     from rota.testing.bench import Errors
 
 
@@ -39,7 +41,10 @@ class Line:
         self._store, self._hear, self._errors, self._trap = store, hear, errors, trap
 
     def __getattr__(self, verb: str) -> Any:
-        return getattr(self._store, verb)
+        found = getattr(self._store, verb)
+        if verb == "own_transaction":
+            return lambda job: WatchedTransaction(found(job), self._complete)
+        return found
 
     def crash(self) -> None:
         """From here on nothing that this worker says reaches the store. May be called in any thread."""
@@ -84,6 +89,19 @@ class Line:
             settled, jobs = await self._store.exchange(transitions, wanted, session=session)
             self._note(transitions, settled)
             return settled, jobs
+        finally:
+            self.stirred.set()
+
+    async def _complete(self, own: OwnTransaction, transition: Transition) -> Settled:
+        """The end of a handler that has a transaction of its own: the same stations, and one commit between them."""
+        try:
+            if self._dies([transition], "returned"):
+                await own.undo()
+                return _too_late([transition])[0]
+            settled = await own.complete(transition)
+            self._note([transition], [settled])
+            self._dies([transition], "settled")
+            return settled
         finally:
             self.stirred.set()
 

@@ -1,9 +1,9 @@
-"""Rota over HTTP: `rota.web.http_api(app)` is an ASGI application that serves `/api/v1`. Needs the extra `web`."""
+"""Rota over HTTP, as ASGI applications: `dashboard(app)` has pages and `/api/v1`, `http_api(app)` has no pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rota.errors import ConfigError
 from rota.web.binding import refuse_open_bind
@@ -15,9 +15,43 @@ if TYPE_CHECKING:
     from rota.app import Rota
     from rota.web.auth import Auth
 
-__all__ = ["Role", "User", "http_api", "login_link", "refuse_open_bind"]
+__all__ = ["Role", "User", "dashboard", "http_api", "login_link", "refuse_open_bind"]
 
-NEEDED = frozenset({"fastapi", "starlette", "itsdangerous"})
+NEEDED = frozenset({"fastapi", "starlette", "itsdangerous", "jinja2", "markupsafe"})
+
+
+def dashboard(
+    app: Rota,
+    *,
+    auth: Auth | None = None,
+    hosts: Iterable[str] | None = None,
+    secret: str | None = None,
+    rate: float = 20.0,
+    burst: int = 40,
+    name: str = "",
+    read_only: bool = False,
+    trace_url: str | None = None,
+) -> FastAPI:
+    """The dashboard of an app, with its HTTP API: `site.mount("/jobs", rota.web.dashboard(app, auth=…))`.
+
+    All as for `http_api`. `name` is what people call this environment, such as
+    production: pages show it in a colour of its own. With `read_only` nobody
+    changes anything here, whatever his role. `trace_url` is where the trace of
+    a job is to be seen, `https://jaeger.example/trace/{trace_id}`; the setting
+    of the same name unless told.
+    """
+    return _built(
+        app,
+        auth=auth,
+        hosts=hosts,
+        secret=secret,
+        rate=rate,
+        burst=burst,
+        place=name,
+        read_only=read_only,
+        trace_url=trace_url,
+        pages=True,
+    )
 
 
 def http_api(
@@ -37,15 +71,19 @@ def http_api(
     unless told, and any where `auth` is given. `secret` signs sessions; without
     one they end with the process. Each caller may ask `rate` times a second.
     """
+    return _built(app, auth=auth, hosts=hosts, secret=secret, rate=rate, burst=burst)
+
+
+def _built(app: Rota, **options: Any) -> FastAPI:
     try:
         from rota.web.app import build
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in NEEDED:
             raise
         raise ConfigError(
-            f"the HTTP API needs {error.name}, which is not installed. Install it with `pip install 'rota[web]'`."
+            f"rota.web needs {error.name}, which comes with Rota and is missing. Install it with `pip install rota`."
         ) from error
-    return build(app, auth=auth, hosts=hosts, secret=secret, rate=rate, burst=burst)
+    return build(app, **options)
 
 
 def login_link(site: FastAPI, *, user: User | None = None) -> str:

@@ -15,7 +15,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from rota.errors import RotaError
+from rota._core.trace_link import checked_trace_url
+from rota.errors import ConfigError, RotaError
 from rota.web.api import table
 from rota.web.asking import Desk, GuardedRoute
 from rota.web.auth import Door
@@ -65,8 +66,12 @@ def build(
     secret: str | None,
     rate: float,
     burst: int,
+    place: str = "",
+    read_only: bool = False,
+    trace_url: str | None = None,
+    pages: bool = False,
 ) -> FastAPI:
-    """The application that `rota.web.http_api` answers."""
+    """The application that `rota.web.http_api` answers, or with `pages`, that `rota.web.dashboard` does."""
 
     @asynccontextmanager
     async def closing(_site: FastAPI) -> AsyncIterator[None]:
@@ -86,14 +91,33 @@ def build(
         docs_url=None,
         redoc_url=None,
     )
-    site.state.desk = Desk(app, Door(app, auth, sessions), sessions, Buckets(rate, burst))
+    door = Door(app, auth, sessions, read_only=read_only)
+    traces = _trace_url(app, trace_url)
+    site.state.desk = Desk(app, door, sessions, Buckets(rate, burst), place=place, trace_url=traces)
     for kind in (HTTPException, RequestValidationError, RotaError, TimeoutError):
         site.add_exception_handler(kind, answer)
     site.add_middleware(Hosts, hosts=allowed_hosts(hosts, guarded=auth is not None))
     site.add_middleware(Headers)  # added last: outermost
     site.router.routes.extend(_served())
+    if pages:
+        from rota.web.pages import page_table
+        from rota.web.pages.failing import shown
+
+        site.state.show = shown
+        site.state.landing = "/"
+        site.router.routes.extend(map(_made, page_table()))
     setattr(site, "openapi", lambda: _openapi(site))  # noqa: B010 - how FastAPI wants to be told
     return site
+
+
+def _trace_url(app: Rota, given: str | None) -> str | None:
+    """Where traces are to be seen: as it was given, else as the settings say."""
+    if given is None:
+        return app.settings.trace_url
+    try:
+        return checked_trace_url(given)
+    except ValueError as error:
+        raise ConfigError(f"trace_url is {given!r}, which cannot be used: {error}.") from None
 
 
 @cache

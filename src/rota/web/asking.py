@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,17 +13,21 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota._core.origin import acting_from
 from rota.admin import Admin
 from rota.errors import ConfigError, RotaError
-from rota.web.auth import Caller, Door, refuse_foreign_site
+from rota.web.auth import Caller, Door, comes_from_elsewhere, refuse_foreign_site
 from rota.web.feed import Feed
 from rota.web.limits import BODY, OPEN_BODY, Buckets, Turns, address_of, checked_body
 from rota.web.problems import Problem, Unknown
+from rota.web.recently import Recently
 from rota.web.roles import Role, User, permission_of
 
 if TYPE_CHECKING:
     from rota.app import Rota
     from rota.web.sessions import Sessions
+
+log = logging.getLogger("rota.web")
 
 PATIENCE = 30.0
 """Seconds that one request may take; streams begin within them."""
@@ -31,15 +36,37 @@ PATIENCE = 30.0
 class Desk:
     """What all requests share."""
 
-    def __init__(self, rota: Rota, door: Door, sessions: Sessions, buckets: Buckets) -> None:
+    def __init__(
+        self,
+        rota: Rota,
+        door: Door,
+        sessions: Sessions,
+        buckets: Buckets,
+        *,
+        place: str = "",
+        trace_url: str | None = None,
+    ) -> None:
         self.rota, self.door, self.sessions, self.buckets = rota, door, sessions, buckets
+        self.place = place
+        """What people call this environment: production, staging."""
+        self.trace_url = trace_url
+        """Where the trace of a job is to be seen, with a place for its id; None: nobody said."""
         self.feed = Feed(rota)
+        self.recently = Recently()
         self.logins = Buckets(0.2, 5)
         """Attempts to log in that failed, for each address: one in five seconds, five at once."""
+        self.openings = Buckets(1.0, 20)
+        """Sessions that one token opens: each is remembered when it ends, and may leave a row in the audit."""
         self.searches = Turns(2)
         """Searches of each caller that run at once; the store has few connections for all."""
         self.strangers = Buckets(5 * buckets.rate, 5 * buckets.burst)
         """Requests of nobody in particular, for each route and address: behind a proxy many have the same."""
+
+    def refuse_guesses(self, request: Request) -> None:
+        """Who guesses has to wait, and the operator can read of it. Who knows does not, whoever guesses beside him."""
+        address = address_of(request)
+        self.logins.admit(address)
+        log.warning("somebody at %r tried to log in with what does not count", address)
 
 
 class Asking:
@@ -55,6 +82,24 @@ class Asking:
         if self._caller is None:
             raise Unknown
         return self._caller.user
+
+    @property
+    def known(self) -> User | None:
+        """Who asks, if it is known."""
+        return None if self._caller is None else self._caller.user
+
+    def refuse_other_site(self) -> None:
+        """Nobody's page does this in the browser of somebody who only looks at it."""
+        if comes_from_elsewhere(self.request):
+            raise Problem(403, "foreign-site", "This was asked from a page of another site.")
+
+    async def log_out(self, response: Response) -> None:
+        """End his session, here and wherever its cookie would be believed; a replica cannot tell the others."""
+        sessions = self.desk.sessions
+        session = sessions.read(self.request)
+        if session is not None and sessions.shared and await self.desk.door.changes.refused() is None:
+            await Admin(self.rota.store, actor=session.name).log_out(session.id)
+        sessions.end(self.request, response)
 
     async def by_known(self, role: Role) -> Asking:
         """The same request with its caller, who must have this role: for routes that are for anyone only at times."""
@@ -72,6 +117,10 @@ class Asking:
         except (RotaError, Problem):
             return False
         return caller is not None and caller.user == self.user
+
+    async def still_counts(self) -> bool:
+        """Whether what he began may go on. Who logs out lets it; a token that is revoked or expires does not."""
+        return await self.desk.door.still_counts(self.key)
 
     @property
     def tenant(self) -> str | None:
@@ -121,7 +170,8 @@ class GuardedRoute(APIRoute):
                 request.state.asking = Asking(request, desk, caller)
                 if has_body:  # else nobody reads it, whatever was sent
                     await checked_body(request, limit)
-                return await inner(request)
+                with acting_from(origin_of(request)):
+                    return await inner(request)
 
         return guarded
 
@@ -134,6 +184,8 @@ async def admitted(desk: Desk, request: Request, needed: Role) -> Caller:
     desk.buckets.admit(caller.key)
     refuse_foreign_site(request, caller)
     if not caller.user.role.allows(needed):
+        if caller.withheld is not None:
+            raise Problem(403, "read-only", f"Nothing can be changed here now: {caller.withheld}.")
         raise Problem(
             403,
             "role-too-low",
@@ -141,6 +193,12 @@ async def admitted(desk: Desk, request: Request, needed: Role) -> Caller:
             needed=needed.value,
         )
     return caller
+
+
+def origin_of(request: Request) -> str:
+    """Where a request comes from, as the audit tells it: its address, and its id in the log."""
+    host = "an unknown address" if request.client is None else request.client.host
+    return f"{host}, request {request.state.request_id}"
 
 
 def asking(request: Request) -> Asking:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from rota._core.retention import Pruning
 from rota.errors import RotaError
 from rota.web.problems import Problem
 
@@ -22,6 +23,8 @@ log = logging.getLogger("rota.web")
 DRIVEN = 50
 DRIVEN_EACH = 10
 """So many operations go on here: of all, and of one caller."""
+TRUST = 1.0
+"""For so many seconds whoever began one is believed to be somebody who may."""
 
 
 class Drivers:
@@ -50,9 +53,17 @@ class Drivers:
         finally:
             self._coming.remove(caller)
 
-    def start(self, admin: Admin, operation: Operation, caller: str) -> None:
-        """Drive it from now on, in turns with the others."""
-        task = asyncio.create_task(self._drive(admin, operation))
+    def start(
+        self, admin: Admin, operation: Operation, caller: str, counts: Callable[[], Awaitable[bool]]
+    ) -> None:
+        """Drive it from now on, in turns with the others, as long as its caller `counts`."""
+        task = asyncio.create_task(self._drive(admin, operation, counts))
+        self._tasks[task] = caller
+        task.add_done_callback(self._tasks.pop)
+
+    def start_purge(self, admin: Admin, reason: str | None, caller: str) -> None:
+        """Let go of what is past its time, in small batches; the audit says how much that was."""
+        task = asyncio.create_task(self._purge(admin, reason))
         self._tasks[task] = caller
         task.add_done_callback(self._tasks.pop)
 
@@ -68,18 +79,39 @@ class Drivers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _drive(self, admin: Admin, operation: Operation) -> None:
+    async def _purge(self, admin: Admin, reason: str | None) -> None:
+        try:
+            await admin.prune(Pruning(), reason=reason)
+        except RotaError as error:
+            log.warning("the purge stopped: %s. `rota prune` goes on with it.", error)
+        except Exception:
+            log.exception("the purge stopped")
+
+    async def _drive(self, admin: Admin, operation: Operation, counts: Callable[[], Awaitable[bool]]) -> None:
+        watching = asyncio.create_task(_stop_in_time(admin, operation, counts))
         try:
             await admin.drive(operation, turns=self._turns)
         except RotaError as error:
             log.warning(
-                "operation %s stopped: %s. `rota dlq operations resume %s` goes on with it.",
+                "operation %s stopped: %s. `rota operations resume %s` goes on with it.",
                 operation.id,
                 error,
                 operation.id,
             )
         except Exception:
             log.exception("operation %s stopped", operation.id)
+        finally:
+            watching.cancel()
+
+
+async def _stop_in_time(admin: Admin, operation: Operation, counts: Callable[[], Awaitable[bool]]) -> None:
+    """Stop it when the token behind it counts no more: whoever revokes one means all that it does."""
+    while True:
+        await asyncio.sleep(TRUST)
+        with suppress(RotaError):  # the store may be away: then nothing is done either
+            if not await counts():
+                await admin.stop_operation(operation.id, reason="its token counts no more", quietly=True)
+                return
 
 
 def drivers_of(site: Starlette) -> Drivers:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from rota.web.problems import Problem, problem_of
 
@@ -22,7 +25,7 @@ CSP = (
 SECURITY = {
     "content-security-policy": CSP,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without it browsers send `Origin: null` with forms
     "cache-control": "no-store",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -60,7 +63,14 @@ class Headers:
             problem = problem_of(error)
             if problem.status_code >= 500:
                 log.exception("request %s failed", request_id)
-            await problem.response(request_id)(scope, receive, sending)
+            await _answer(scope, problem, request_id)(scope, receive, sending)
+
+
+def _answer(scope: Scope, problem: Problem, request_id: str) -> Response:
+    """The problem as a page where a person asks for one, else as a document."""
+    shown: Callable[[Request, Problem], Response | None] | None
+    shown = getattr(scope["app"].state, "show", None) if "app" in scope else None
+    return (shown and shown(Request(scope), problem)) or problem.response(request_id)
 
 
 def _laid_over(found: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:

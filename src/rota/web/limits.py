@@ -96,7 +96,7 @@ async def checked_body(request: Request, limit: int = BODY) -> None:
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Problem(415, "encoded-body", "Bodies are not decompressed here. Send it as it is.")
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
@@ -123,6 +123,11 @@ def refuse_bad_json(body: bytes) -> None:
         text = body.decode()
     except UnicodeDecodeError as error:
         raise Problem(400, "not-utf-8", "The body is not UTF-8.") from error
+    if "\x00" in text or text.startswith("\ufeff"):
+        # Parsers take it for UTF-16, or leave the mark out: they would read another text than is looked at here.
+        raise Problem(
+            400, "not-utf-8", "The body is not plain UTF-8: it has NUL bytes, or a mark before its text."
+        )
     try:
         trouble = problem(text, limit=BODY)
     except (ValueError, RecursionError):  # not JSON at all: the parser says where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -11,12 +11,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Match
 
 from rota._core.filtering import FilterError
 from rota._core.ids import public_id
 from rota.admin.scope import OutOfScope
 from rota.admin.tokens import TokenNotFound, TokenRevoked
+from rota.admin.worker_orders import OrderRefused, WorkerNotFound
 from rota.errors import (
     EnqueueError,
     GroupNotFound,
@@ -102,7 +104,7 @@ def problem_of(error: BaseException) -> Problem:
             return Problem(404, "job-not-found", "No job has this id. Retention may have removed it.")
         case OperationNotFound():
             return Problem(404, "operation-not-found", "No operation has this id.")
-        case GroupNotFound() | ScheduleNotFound() | TokenNotFound():
+        case GroupNotFound() | ScheduleNotFound() | TokenNotFound() | WorkerNotFound():
             return Problem(404, _slug(error), str(error))
         case KeyConflict() | NotUnique():
             other = str(error.job_id)
@@ -110,7 +112,7 @@ def problem_of(error: BaseException) -> Problem:
             return Problem(409, _slug(error), str(error), key=error.key, job_id=other, public_id=shown)
         case QueueFull():
             return Problem(429, "queue-full", str(error), headers={"Retry-After": "5"})
-        case JobError() | ScheduleChanged() | TaskNotParked() | TokenRevoked():
+        case JobError() | ScheduleChanged() | TaskNotParked() | TokenRevoked() | OrderRefused():
             return Problem(409, _slug(error), str(error))
         case EnqueueError() | ScheduleError():
             return Problem(422, _slug(error), str(error))
@@ -135,7 +137,7 @@ def problem_of(error: BaseException) -> Problem:
             return Problem(500, "internal", INTERNAL)
 
 
-async def answer(request: Request, error: Exception) -> JSONResponse:
+async def answer(request: Request, error: Exception) -> Response:
     """Exception handler: the problem, with the id of the request; what the operator must know goes into the log."""
     problem, request_id = problem_of(error), request_id_of(request.scope)
     if problem.status_code == 405:
@@ -150,7 +152,8 @@ async def answer(request: Request, error: Exception) -> JSONResponse:
             error,
             exc_info=error if problem.status_code == 500 else None,
         )
-    return problem.response(request_id)
+    shown: Callable[[Request, Problem], Response | None] | None = getattr(request.app.state, "show", None)
+    return (shown and shown(request, problem)) or problem.response(request_id)
 
 
 def request_id_of(scope: Any) -> str:

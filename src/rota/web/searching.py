@@ -8,14 +8,21 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends
 
-from rota.web.asking import Asked
+from rota.web.asking import Asked, Asking
 from rota.web.problems import Problem
 
 WAITING_SECONDS = 5.0
 
 
-async def _turn(asked: Asked) -> AsyncIterator[None]:
+@asynccontextmanager
+async def turn(asked: Asking) -> AsyncIterator[None]:
+    """One search of whoever asks. What answers bit by bit takes one for each bit, or its reader sets the pace."""
     async with _taken(asked.desk.searches.of(asked.key)):
+        yield
+
+
+async def _turn(asked: Asked) -> AsyncIterator[None]:
+    async with turn(asked):
         yield
 
 

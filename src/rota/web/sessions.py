@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
+from rota.errors import ConfigError
 from rota.web.roles import Role, User
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ COOKIE = "rota_session"
 LASTS = 12 * 3600
 LINK_LASTS = 600.0
 LINKS = 100
-ENDED = 10_000
+SECRET = 32
+"""Fewest characters of a secret: who has a cookie can try as many as he likes, at home."""
+ENDED = 50_000
+"""Sessions that ended here and are remembered: more than one token can open while the first of them would count."""
 
 
 class Session(NamedTuple):
@@ -27,6 +31,11 @@ class Session(NamedTuple):
     id: str
     user: User | None
     token_id: str | None
+
+    @property
+    def name(self) -> str:
+        """Who he is, for the audit."""
+        return f"token {self.token_id}" if self.user is None else self.user.name
 
 
 class Links:
@@ -52,8 +61,17 @@ class Sessions:
     """Opens sessions, reads them from cookies, ends them."""
 
     def __init__(self, secret: str | None) -> None:
+        if secret is not None and len(secret) < SECRET:
+            raise ConfigError(
+                f"the secret that signs sessions has {len(secret)} characters, and whoever guesses it is a manager. "
+                f"Give at least {SECRET} random ones, as `openssl rand -base64 48` makes them, or none: "
+                "then sessions end with the process."
+            )
         self.links = Links()
+        self.shared = secret is not None
+        """Whether other servers, and this one after a restart, believe its cookies: they must hear who logged out."""
         self._signer = URLSafeTimedSerializer(secret or secrets.token_urlsafe(48), salt="rota.web.session")
+        self._notes = URLSafeTimedSerializer(self._signer.secret_keys, salt="rota.web.note")
         self._ended: dict[str, None] = {}
 
     def open(
@@ -85,8 +103,21 @@ class Sessions:
         user = None if said is None else User(said[0], Role(said[1]), said[2])
         return Session(session_id, user, token_id)
 
+    def seal(self, text: str) -> str:
+        """A text that a browser keeps for us, and cannot change."""
+        sealed = self._notes.dumps(text)
+        return sealed if isinstance(sealed, str) else sealed.decode()
+
+    def unseal(self, sealed: str, max_age: int) -> str | None:
+        """The text, if it is ours and not too old."""
+        try:
+            text = self._notes.loads(sealed, max_age=max_age)
+        except BadData:
+            return None
+        return text if isinstance(text, str) else None
+
     def end(self, request: Request, response: Response) -> None:
-        """Log out: here at once, and in the browser."""
+        """Log out: here at once, and in the browser. Other servers are told by `Asking.log_out`."""
         session = self.read(request)
         if session is not None:
             self._ended[session.id] = None
@@ -102,8 +133,13 @@ class Sessions:
 
     @staticmethod
     def _name(request: Request) -> str:
-        """`__Host-` where the browser allows it: then no other host of the domain can plant a cookie."""
-        return f"__Host-{COOKIE}" if request.url.scheme == "https" and _path(request) == "/" else COOKIE
+        """`__Host-` where the browser allows it: then no other host of the domain can plant a cookie.
+
+        Under a prefix it does not; `__Secure-` still keeps out what came without TLS.
+        """
+        if request.url.scheme != "https":
+            return COOKIE
+        return f"__Host-{COOKIE}" if _path(request) == "/" else f"__Secure-{COOKIE}"
 
 
 def _path(request: Request) -> str:

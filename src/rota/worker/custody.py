@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from uuid import UUID
 
 from rota._core.job import Job
 from rota._core.outcome import HandedBack, decide
 from rota._core.retry import Retry
+from rota._core.worker_order import OrderVerb
 from rota.stores.contract import Beat
 from rota.worker.desk import Desk
 from rota.worker.execution import Run, Stop
@@ -22,8 +23,10 @@ log = logging.getLogger("rota.worker")
 class Custody:
     """Called on the event loop, with what the heartbeat's thread or a hint brought."""
 
-    def __init__(self, desk: Desk, runner: Runner) -> None:
-        self._desk, self._runner = desk, runner
+    def __init__(
+        self, desk: Desk, runner: Runner, obey: Callable[[OrderVerb], None] = lambda _: None
+    ) -> None:
+        self._desk, self._runner, self._obey = desk, runner, obey
         self._strays: dict[tuple[UUID, int], float] = {}
         """Jobs that the store says are ours and that we do not know, and since when."""
 
@@ -96,6 +99,10 @@ class Custody:
             self._desk.settle(run)
         if ripe:
             log.info("handed back %d jobs whose claim was answered, but not heard.", len(ripe))
+
+    def ordered(self, verb: OrderVerb) -> None:
+        """Somebody asked this worker to go. Its session may have ended since: he meant the worker all the same."""
+        self._obey(verb)
 
     def _lose(self, runs: Iterable[Run]) -> None:
         for run in runs:

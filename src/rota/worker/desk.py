@@ -168,6 +168,12 @@ class Desk:
         if self._waiting:
             self.ring()
 
+    def landed(self, run: Run) -> None:
+        """This run's end is written: its own transaction has done it."""
+        self.held.discard(run)
+        self.tally.add([run])
+        self.ring()
+
     def unknown(self, name: str) -> None:
         """A job of a task that is not registered here came along: from now on claim only what is."""
         if name not in self._unknown:
@@ -260,7 +266,7 @@ class Desk:
             if answer.answer in (Answer.APPLIED, Answer.ALREADY):
                 written.append(run)
             elif answer.answer is Answer.FENCED:
-                self._count_fenced(answer)
+                self.count_fenced(answer)
             elif answer.answer is Answer.BUSY:
                 self.held.add(run)
                 self._busy.add(run)
@@ -271,7 +277,8 @@ class Desk:
         self._busy.discard(run)
         self.settle(run)
 
-    def _count_fenced(self, answer: Settled) -> None:
+    def count_fenced(self, answer: Settled) -> None:
+        """An end came too late."""
         self.fenced += 1
         log.warning(
             "job %s had moved on (%s now) when its end was written; nothing was changed.",

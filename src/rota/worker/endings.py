@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import CancelledError
 
 from rota._core.failure import MESSAGE_LIMIT, ErrorClass, Failure, clip, storable
+from rota._core.job import State
 from rota._core.outcome import Cancelled, HandedBack, Lost, Outcome, Raised, Returned, Snoozed
 from rota.errors import Cancel, Die, RetryAfter, Snooze
 from rota.worker.execution import Run, Stop
+
+log = logging.getLogger("rota.worker")
 
 RETURNED_NOTHING = Returned()
 
@@ -35,6 +39,15 @@ def raised(run: Run, error: BaseException) -> Outcome:
             return Raised(failure_of(error, run.retry.class_of(error))._replace(message=message))
         case _:
             return Raised(failure_of(error, run.retry.class_of(error)))
+
+
+def judged(run: Run, error: BaseException) -> Outcome:
+    """The same; whatever goes wrong in judging an error, its job must end."""
+    try:
+        return raised(run, error)
+    except Exception as ours:
+        log.exception("the error of job %s (%s) could not be judged", run.job.id, run.job.task)
+        return Raised(failure_of(ours, ErrorClass.NON_RETRYABLE))
 
 
 def reason_of(error: Snooze | Cancel) -> str | None:
@@ -85,3 +98,17 @@ def failure_of(error: BaseException, error_class: ErrorClass, *, retry_after: fl
         return Failure.because(error_class, named)._replace(
             type=type(error).__qualname__, retry_after=retry_after
         )
+
+
+def tell(run: Run, to: State) -> None:
+    """Log that an attempt failed, and what follows."""
+    transition = run.transition
+    assert transition is not None
+    assert transition.failure is not None
+    what = "died" if to is State.DEAD else "failed and is tried again"
+    log.log(
+        logging.ERROR if to is State.DEAD else logging.WARNING,
+        "job %s (%s) %s, attempt %d of %d, %s: %s",
+        run.job.id, run.job.task, what, run.job.attempt, run.job.max_attempts,
+        transition.failure.error_class.value, transition.failure.message,
+    )  # fmt: skip

@@ -76,6 +76,7 @@ async def _serve(app: Host, leash: Leash | None, options: dict[str, Any]) -> int
             loop.add_signal_handler(number, asked_to_stop)
     if leash is not None:
         leash.on_stop(lambda **how: _tell(loop, worker, **how))
+        worker.on_order = leash.ordered
         greeting = asyncio.create_task(_greet(leash, worker, options))
     # What is loaded by now stays for good: the collector need not walk it again and again.
     gc.collect()

@@ -46,11 +46,13 @@ class Run(RunningJob):
         "took",
         "transition",
         "waiter",
+        "written",
     )
 
     def __init__(self, job: Job, lane: Lane | None, arrived: float) -> None:
         self.job = job
         self.cancel_requested = False
+        self.work = None
         self.lane = lane
         """None: it was found again by the heartbeat and takes no slot."""
         self.arrived = arrived
@@ -72,6 +74,8 @@ class Run(RunningJob):
         self.transition: Transition | None = None
         self.took = 0.0
         """Seconds from the claim's answer to its end."""
+        self.written = False
+        """Whether its end is in the store already: its own transaction has brought it there."""
 
     @property
     def retry(self) -> Retry:

@@ -11,10 +11,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from rota._core.worker_order import OrderVerb
 from rota.errors import StoreUnavailable
 from rota.stores.contract import Beat, SessionStart, Store
 from rota.worker.ending import end_all
 from rota.worker.execution import Run
+from rota.worker.memory import memory_used
 from rota.worker.service import Service
 from rota.worker.session import Session
 from rota.worker.stall import StallDetector
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 KNOWN = 10
 STRAYS_EVERY = 3
-"""Every so many beats the store is asked for jobs that are ours and that we do not know."""
+"""Every so many beats the store is asked for jobs that are ours and that we do not know, and told of our memory."""
 
 
 @contextlib.asynccontextmanager
@@ -44,6 +46,7 @@ class News(Protocol):
     def fenced(self, session: Session, why: str) -> None: ...
     def heard(self, session: Session, beat: Beat, named: dict[UUID, Run]) -> None: ...
     def strays(self, session: Session, jobs: tuple[Any, ...]) -> None: ...
+    def ordered(self, verb: OrderVerb) -> None: ...
 
 
 class Beats(Service):
@@ -75,6 +78,7 @@ class Beats(Service):
         self._lease, self._every = lease, every
         self._next = 0.0
         self._until_strays = STRAYS_EVERY
+        self._obeyed: OrderVerb | None = None
 
     async def step(self) -> None:
         """One session opened, or one beat after its pause."""
@@ -117,6 +121,7 @@ class Beats(Service):
                 lease=self._lease,
                 holding={job_id: run.job.version for job_id, run in named.items()},
                 strays=strays,
+                memory=memory_used() if strays else None,
             )
         self._next = sent + self._every
         if not beat.alive:
@@ -130,6 +135,9 @@ class Beats(Service):
             self._tell(self._news.heard, session, beat, named)
         if strays:
             self._tell(self._news.strays, session, beat.strays)
+        if beat.order is not None and beat.order is not self._obeyed:
+            self._obeyed = beat.order
+            self._tell(self._news.ordered, beat.order)
 
 
 class Trust(Service):

@@ -1,13 +1,12 @@
-"""Where the whole logs of jobs go, if anywhere: `ROTA_LOG_LOCATION=file:///var/log/rota`.
+"""Where the whole logs of jobs go, if anywhere: `ROTA_LOG_LOCATION=file:///var/log/rota`, or `s3://bucket/logs`.
 
-A `LogPlace` is one method. One that keeps logs in an object store (S3 and its like)
-stands beside `Files` and is chosen by its scheme in `log_place()`; objects cannot be
-appended to, so it writes one object a call and answers the prefix they share.
+A `LogPlace` is one method, and the scheme chooses it: `Files` here, `Objects` in `log_objects.py`.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -70,9 +69,13 @@ def log_place(location: str | None) -> LogPlace | None:
     if location is None:
         return None
     parts = urlsplit(location)
+    if parts.scheme == "s3":
+        from rota.worker.log_objects import objects  # few need it
+
+        return objects(location, os.environ, size_limit=SIZE_LIMIT)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):
         return Files(Path(unquote(parts.path)))
     raise ConfigError(
-        f"the setting log_location is {location!r}, which is no place for logs. Write file:///var/log/rota: the "
-        "absolute path of a directory."
+        f"the setting log_location is {location!r}, which is no place for logs. Write file:///var/log/rota, the "
+        "absolute path of a directory, or s3://bucket/prefix."
     )

@@ -12,7 +12,6 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from rota._core.failure import ErrorClass
-from rota._core.job import State
 from rota._core.outcome import (
     Cancelled,
     Expired,
@@ -27,9 +26,10 @@ from rota._core.outcome import (
 from rota.current import running
 from rota.errors import PayloadInvalid
 from rota.task import Task
+from rota.worker.committing import commit, undo
 from rota.worker.deadlines import Deadlines
 from rota.worker.desk import Desk
-from rota.worker.endings import RETURNED_NOTHING, abandoned, failure_of, raised, timed_out, unstorable
+from rota.worker.endings import RETURNED_NOTHING, abandoned, failure_of, judged, tell, timed_out, unstorable
 from rota.worker.execution import Run, Stop
 from rota.worker.executors.aio import rest_of
 from rota.worker.executors.thread import Threads
@@ -125,6 +125,8 @@ class Runner:
             self.threads.abandon(run)
         if run.carrier is not None:
             run.carrier.cancel()  # it may have swallowed the first one
+        if run.work is not None:
+            run.work.cut()  # the job's next attempt must not wait for the locks of this one
         log.warning(
             "job %s (%s) was told to stop (%s) and did not; it is left behind and its slot is free. "
             "Left behind so far: %d; threads that still run: %d.",
@@ -213,9 +215,15 @@ class Runner:
         try:
             value = await rest_of(begun, waits_for)
         except BaseException as error:
-            self._raised(run, error)
+            if run.work is not None:
+                await self._conclude(run, None, error)
+            else:
+                self._raised(run, error)
         else:
-            self._returned(run, value)
+            if run.work is not None:
+                await self._conclude(run, value, None)
+            else:
+                self._returned(run, value)
 
     # Jobs that were claimed ahead
 
@@ -304,15 +312,25 @@ class Runner:
         elif (seconds := run.limit) is not None:
             self._deadlines.set(run, seconds)
 
+    async def _conclude(self, run: Run, value: Any, error: BaseException | None) -> None:
+        """End a run that has a transaction of its own, which ends with it."""
+        if error is None:
+            outcome = await commit(run, self._kept(run, value), self._desk.count_fenced)
+        else:
+            outcome = await undo(run, error)
+        self._end(run, outcome)
+
     def _returned(self, run: Run, value: Any) -> None:
-        if run.stop is Stop.TIMEOUT:
-            self._end(run, timed_out(run))
-        elif value is None:
+        if value is None and run.stop is not Stop.TIMEOUT:
             self._end(run, RETURNED_NOTHING)
         else:
             self._end(run, self._kept(run, value))
 
     def _kept(self, run: Run, value: Any) -> Outcome:
+        if run.stop is Stop.TIMEOUT:
+            return timed_out(run)
+        if value is None:
+            return RETURNED_NOTHING
         assert run.task_run is not None
         try:
             return Returned(run.task_run.dump_result(value))
@@ -320,16 +338,15 @@ class Runner:
             return unstorable(error)
 
     def _raised(self, run: Run, error: BaseException) -> None:
-        try:
-            outcome = raised(run, error)
-        except Exception as ours:  # whatever goes wrong in judging an error, its job must end
-            log.exception("the error of job %s (%s) could not be judged", run.job.id, run.job.task)
-            outcome = Raised(failure_of(ours, ErrorClass.NON_RETRYABLE))
-        self._end(run, outcome)
+        self._end(run, judged(run, error))
 
     def _thread_ended(self, run: Run, value: Any, error: BaseException | None) -> None:
         if run.waiter is not None:
             run.waiter.set_result((value, error))
+        elif run.work is not None:
+            run.carrier = asyncio.Task(self._conclude(run, value, error), loop=self._loop)
+            self._carriers.add(run.carrier)
+            run.carrier.add_done_callback(self._carriers.discard)
         elif error is None:
             self._returned(run, value)
         else:
@@ -363,8 +380,11 @@ class Runner:
             # Everything but a plain success has a time in it: the store's.
             transition = run.transition = decide(run.job, outcome, retry=run.retry, now=run.store_time())
             if transition.failure is not None:
-                _say(run, transition.to)
-        self._desk.settle(run)
+                tell(run, transition.to)
+        if run.written:
+            self._desk.landed(run)
+        else:
+            self._desk.settle(run)
 
 
 def _changed(before: Context) -> bool:
@@ -373,16 +393,3 @@ def _changed(before: Context) -> bool:
         return copy_context() != before
     except Exception:  # a value of the user's that cannot be compared has surely been set
         return True
-
-
-def _say(run: Run, to: State) -> None:
-    transition = run.transition
-    assert transition is not None
-    assert transition.failure is not None
-    what = "died" if to is State.DEAD else "failed and is tried again"
-    log.log(
-        logging.ERROR if to is State.DEAD else logging.WARNING,
-        "job %s (%s) %s, attempt %d of %d, %s: %s",
-        run.job.id, run.job.task, what, run.job.attempt, run.job.max_attempts,
-        transition.failure.error_class.value, transition.failure.message,
-    )  # fmt: skip

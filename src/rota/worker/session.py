@@ -11,6 +11,7 @@ from uuid import UUID
 
 from rota.new_ids import new_id
 from rota.stores.contract import SessionStart
+from rota.worker.memory import memory_used
 
 MARGIN = 2.0
 
@@ -72,6 +73,8 @@ def introduce(
         _user(),
         queues,
         tenant,
+        memory_used(),
+        hears=True,
     )
 
 

@@ -11,7 +11,8 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
-from rota.current import keeper
+from rota._core.worker_order import OrderVerb
+from rota.current import home, keeper
 from rota.errors import ConfigError, StoreError
 from rota.worker import capture
 from rota.worker.chores.janitor import Janitor
@@ -20,6 +21,7 @@ from rota.worker.chores.reporter import Reporter
 from rota.worker.chores.rescuer import Rescuer
 from rota.worker.chores.reviewer import Reviewer
 from rota.worker.chores.roller import Roller
+from rota.worker.chores.sampler import Sampler
 from rota.worker.chores.scheduler import Scheduler
 from rota.worker.chores.unparker import Unparker
 from rota.worker.code import code_version
@@ -82,6 +84,8 @@ class Worker:
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._patience_ends = inf
         self._ready = asyncio.Event()
+        self.on_order: Callable[[OrderVerb], None] | None = None
+        """Hears what somebody asked of this worker from afar, when it is about to act on it."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self) -> int:
@@ -124,11 +128,12 @@ class Worker:
         )
         self._logbook = Logbook(store, log_place(getattr(settings, "log_location", None)))
         keeper.set(self._logbook.keep)  # in the context of all that this worker runs from here on
+        home.set(store)
         shown = self._shown
         make_runner = Runner if shown is None else shown.make_runner
         self.runner = make_runner(self.desk, host.tasks, host.middleware, stop_grace=self._stop_grace)
         self.runner.isolation.host = host
-        self.custody = Custody(self.desk, self.runner)
+        self.custody = Custody(self.desk, self.runner, self._obey)
         self._stall = StallDetector(self.runner.run_of, settings.stall, shown)
         self._beats = Beats(
             store,
@@ -157,7 +162,7 @@ class Worker:
         services.append(Rescuer(store, desk, self.host.tasks, lease=settings.lease))
         services.append(Janitor(store))
         services.append(Unparker(store, desk))
-        services += [self._reporter, Roller(store)]
+        services += [self._reporter, Roller(store), Sampler(store)]
         services.append(Reviewer(store, desk))
         services.append(self._logbook)
         services.append(self._parking())
@@ -194,6 +199,15 @@ class Worker:
             raise
         finally:
             await self._end([stopped, *loops])
+
+    def _obey(self, verb: OrderVerb) -> None:
+        """Somebody asked from afar that this worker goes: it ends by itself, as after `stop()`."""
+        log.info(
+            "asked from afar to %s: no more jobs are taken, and what runs is finished first.", verb.value
+        )
+        if self.on_order is not None:
+            self.on_order(verb)
+        self.stop(patiently=verb is OrderVerb.DRAIN)
 
     async def _drain(self) -> int:
         """Finish what runs within the grace, interrupt the rest, and write how everything ended."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg import errors as pg
+from psycopg import sql
 
 from kept import an_ended_job, set_policy
 from rota._core.actions import AuditFilter
@@ -92,3 +94,27 @@ async def test_an_app_checks_tokens_notes_their_use_and_purges_by_the_policies(t
     assert [seen.last_used_at for seen in await theirs.tokens()] == [clock.now]
     assert pruned.finished == 1
     assert [kept.id for kept in await theirs.archived([job.id])] == [job.id]
+
+
+async def test_a_role_of_any_name_is_told_whether_it_may_change_anything(
+    direct_database: str, administrator: psycopg.Connection
+):
+    """Roles are called by capitals and dots too: clouds name them after people."""
+    name = f"Ann.{uuid4().hex[:8]}@Example"
+    role = sql.Identifier(name)
+    administrator.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+    parts = urlsplit(direct_database)
+    address = parts._replace(netloc=parts.netloc.replace("rota@", f"{quote(name)}@")).geturl()
+    with psycopg.connect(direct_database, autocommit=True) as connection:
+        connection.execute("SELECT rota.grant_to(%s)", [name])
+        store = PostgresStore(address)
+        before = await store.refuses_changes()
+        connection.execute(sql.SQL("ALTER ROLE {} SET default_transaction_read_only = on").format(role))
+        after = await store.refuses_changes()
+        room = await store.room()
+        await store.close()
+        connection.execute(sql.SQL("DROP OWNED BY {}").format(role))
+    administrator.execute(sql.SQL("DROP ROLE {}").format(role))
+
+    assert (before, room.read_only) == (None, True)
+    assert "is set to read only" in (after or "")

@@ -55,6 +55,7 @@ async def test_a_job_that_an_open_claim_holds_is_passed_over_and_not_waited_for(
     assert [job.id for job in jobs] == [second.id]
 
 
+@pytest.mark.req("W38")
 async def test_an_exchange_passes_over_what_an_open_claim_holds_and_does_not_wait_either(store, side):
     session = await a_session(store)
     await store.enqueue([a_job()])
@@ -210,7 +211,8 @@ async def test_a_beat_that_waited_for_the_end_of_its_session_does_not_revive_it(
 async def test_a_session_that_beat_in_time_is_not_ended_by_a_rescuer_that_waited(store, side, waits):
     session = await a_session(store)
     await side.execute(
-        statement("beat"), {"session": session, "lease": 15, "ids": "{}", "versions": "{}", "now": None}
+        statement("beat"),
+        {"session": session, "lease": 15, "ids": "{}", "versions": "{}", "memory": None, "now": None},
     )
     # Expired as the rescuer's snapshot sees it; the open beat is newer.
     async with store._desks().connections.connection() as connection:

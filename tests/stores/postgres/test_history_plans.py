@@ -15,6 +15,7 @@ import pytest
 from psycopg import sql
 
 import history
+from page_questions import addresses, browser
 from questions import VIEWS, Scan, Sent, overheard, questions, scans, some_ids
 from rota._core.job import State
 from rota.admin import Admin
@@ -25,6 +26,9 @@ from servers import with_database
 SIZE = history.Size(finished=200_000, dead=10_000, waiting=15_000, audit=10_000)
 FEW = 1_000
 """A table of so few rows is read as quickly without an index."""
+SUMS = ("hours", "tenant_hours")
+WEEKS = ("/?range=7d", "/?range=30d")
+"""A chart of weeks reads the sums of all hours in it, and that may be all there are."""
 COUNTED = {"stats (counts)", "stats, an hour", "stats, a day", "unserved", "top"}
 """They count what is unfinished and what is dead, each up to 100,000."""
 
@@ -75,6 +79,26 @@ async def test_no_question_reads_a_table_of_the_past_from_end_to_end(past):
     await store.close()
 
     assert wrong == {}, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_no_page_of_the_dashboard_reads_a_table_of_the_past_from_end_to_end(past):
+    store = PostgresStore(past)
+    wrong: dict[str, list[Scan]] = {}
+    with psycopg.connect(past, autocommit=True) as connection:
+        async with browser(store) as client:
+            for address in addresses(past, some_ids(past)):
+                with overheard() as sent:
+                    answer = await client.get(address)
+                assert answer.status_code in (200, 404), (address, answer.text)
+                found = [scan for one in sent for scan in scans(connection, one)]
+                summed = SUMS if address in WEEKS else ()
+                if kept := [scan for scan in unwanted(found, "top") if scan.table not in summed]:
+                    wrong[address] = kept
+    await store.close()
+
+    assert wrong == {}, "\n".join(f"{address}: {found}" for address, found in wrong.items())
 
 
 async def test_a_day_is_born_with_the_indexes_that_cost_a_plain_job_nothing_and_gets_the_others_when_it_is_over(

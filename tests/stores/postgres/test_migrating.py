@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from uuid import uuid4
 
 import psycopg
 import pytest
 
 import servers
+from rota._core.actions import Audit
+from rota._core.worker_order import OrderVerb
 from rota.errors import PermissionMissing, StoreUnavailable
+from rota.stores.contract import Beat
 from rota.stores.postgres import PostgresStore, migrate
 from rota.stores.retention_contract import Retention
 
@@ -70,6 +74,7 @@ async def up_to(url: str, version: int) -> None:
         await connection.execute(script.encode())
 
 
+@pytest.mark.req("D32")
 async def test_a_fresh_database_gets_everything_in_order(store, own_database):
     assert await store.pending_migrations() == ALL
 
@@ -79,6 +84,7 @@ async def test_a_fresh_database_gets_everything_in_order(store, own_database):
     await store.open()
 
 
+@pytest.mark.req("D32")
 async def test_migrating_again_changes_nothing(store, own_server, own_database):
     await store.migrate()
     before = schema_of(own_server, own_database)
@@ -222,6 +228,42 @@ async def test_few_dead_letters_are_indexed_by_the_migration_and_a_broken_index_
         await asyncio.gather(store.tidy(Retention()), store.tidy(Retention()))
 
     assert len(await dead_indexes(own_database)) == 5
+
+
+async def test_a_role_that_was_granted_its_rights_before_samples_and_tidies_as_it_did(store, own_database):
+    role = f"Shop.{uuid4().hex[:8]}"  # a name that has to be quoted
+    async with await psycopg.AsyncConnection.connect(own_database, autocommit=True) as connection:
+        await up_to(own_database, 13)
+        await connection.execute(f'CREATE ROLE "{role}"')
+        await connection.execute("SELECT rota.grant_to(%s)", [role])
+        await store.migrate()
+        await connection.execute("SELECT rota.open_days(now()), rota.make_months(now())")
+    theirs = PostgresStore(f"{own_database}?options=-crole%3D{role}")
+    sampled = [await theirs.note_depths(), await theirs.note_room()]
+    await theirs.tidy(Retention())
+    await theirs.note(Audit("ann", "looked", None, about="all"))
+    await theirs.close()
+
+    assert sampled == [True, True]
+    assert [one.audit and one.audit.actor for one in await store.seals(0, limit=9)] == ["ann"]
+
+
+async def test_a_worker_of_the_code_before_goes_on_and_is_given_no_orders(store, own_database):
+    await up_to(own_database, 13)
+    session, beat = uuid4(), "UPDATE rota.sessions SET lease_until = now() + interval '15 s' WHERE id = %s"
+    async with await psycopg.AsyncConnection.connect(own_database, autocommit=True) as older:
+        await older.execute(
+            "INSERT INTO rota.sessions (id, host, pid, os_user, lanes, tasks, started_at, lease_until) "
+            "VALUES (%s, 'old', 7, 'ann', '{}', '{email}', now(), now() + interval '15 s')",
+            [session],
+        )
+        await store.migrate()
+        await older.execute(beat, [session])
+
+    assert not await store.order_worker(session, OrderVerb.DRAIN, Audit("ann", "drain", None))
+    [record] = await store.sessions()
+    assert (record.memory, record.hears, record.order) == (None, False, None)
+    assert (await store.beat(session, lease=15, holding={})) == Beat(alive=True)
 
 
 @pytest.mark.parametrize("verb", ["migrate", "pending_migrations"])

@@ -93,8 +93,9 @@ async def test_nothing_that_runs_all_day_walks_the_whole_table(store, verb):
     await store.enqueue([a_job() for _ in range(3000)])
     [job] = await claim(store, session, Wanted(1))
     parameters = {
-        "session": session, "lease": 15, "ids": "{" + str(job.id) + "}", "versions": "{2}", "now": None, "limit": 10,
-        "id": job.id, "queue": "default", "priority": 100, "run_at": job.run_at, "gate": "serial::a", "cap": 100,
+        "session": session, "lease": 15, "ids": "{" + str(job.id) + "}", "versions": "{2}", "memory": None, "now": None,
+        "limit": 10, "id": job.id, "queue": "default", "priority": 100, "run_at": job.run_at, "gate": "serial::a",
+        "cap": 100,
     }  # fmt: skip
     async with store._desks().connections.connection() as connection:
         await connection.execute("ANALYZE")
@@ -142,10 +143,27 @@ async def test_numbers_of_an_hour_are_found_by_their_minutes(store):
 
     with overheard() as sent:
         [total] = (await store.figures(3600.0)).totals
+        series = await store.series(3600.0, 300.0)
     assert total.jobs == 5 * 61
+    assert sum(one.jobs for part in series.slices for one in part.totals) in range(5 * 61, 5 * 66)
     assert {one.custom for one in sent if "rota.minutes" in one.sql} == {True}, (
         "planned once for any stretch of time"
     )
     with psycopg.connect(store.url, autocommit=True) as direct:
         assert [scan for one in sent for scan in scans(direct, one) if scan.table == "minutes"] == []
     assert not any("rota.jobs" in one.sql for one in sent)
+
+
+async def test_how_deep_queues_were_is_found_by_its_minutes(store):
+    with psycopg.connect(store.url, autocommit=True) as direct:
+        direct.execute(
+            "INSERT INTO rota.depths SELECT date_trunc('minute', now()) - interval '1 minute' * n, q, 5, 1, 0, 2.5 "
+            "FROM generate_series(1, 10000) AS n, (VALUES (''), ('mail')) AS queues (q)"
+        )
+        direct.execute("ANALYZE rota.depths")
+
+        with overheard() as sent:
+            found = await store.depths(3600.0, 60.0)
+            assert await store.note_depths()
+        assert [one.whole.pending for one in found.slices if one.whole] == [5] * 60
+        assert [scan for one in sent for scan in scans(direct, one) if scan.table == "depths"] == []

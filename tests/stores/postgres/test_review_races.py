@@ -147,7 +147,13 @@ async def test_groups_and_pages_of_many_dead_jobs_walk_no_table(store, side):
     ]
     chore = await walked(store, "reviews_open", {"limit": 200})
 
-    assert "dead_jobs_group" in groups[1]
-    for tables, _ in (groups, chore, *pages):
+    hours = await walked(
+        store,
+        "failure_hours",
+        {"groups": ["group3"], "hours": 24, "cap": 9, "now": None, "reviews": ["resolved"]},
+    )
+
+    assert "dead_jobs_group" in groups[1] & hours[1]
+    for tables, _ in (groups, hours, chore, *pages):
         assert "dead_jobs" not in tables, (groups, chore, pages)
     assert len(await store.failure_groups(DeadFilter())) == 7

@@ -16,8 +16,9 @@ import servers
 from build import Clock, a_job, a_session, applied, claim, completed, read
 from rota._core.job import State
 from rota.errors import PermissionMissing, SchemaOutdated, StoreError, StoreUnavailable
-from rota.stores.contract import JobFilter, Retention, Wanted
+from rota.stores.contract import JobFilter, PrivateFinding, Retention, Wanted
 from rota.stores.postgres import PostgresStore
+from rota.stores.postgres.faults import address
 from rota.stores.postgres.migrate import LATEST
 
 GRANTS = (
@@ -66,6 +67,21 @@ async def test_a_server_that_is_not_there_is_named_with_its_port():
         f"cannot reach PostgreSQL at 127.0.0.1:{port}, database 'jobs': Connection refused. "
         "Is it running? `rota doctor` looks closer."
     )
+
+
+async def test_whatever_the_doctor_says_of_where_a_server_is_is_for_those_who_look_after_it(fresh_database):
+    port = servers.free_port()
+    async with a_store(f"postgresql://rota:secret@127.0.0.1:{port}/jobs") as away:
+        found = await away.diagnose()
+    deaf = PostgresStore(fresh_database, listen_url=f"postgresql://rota@127.0.0.1:{port}/jobs")
+    try:
+        found += await deaf.diagnose()
+    finally:
+        await deaf.close()
+
+    telling = [one for one in found if str(port) in one.what or address(fresh_database) in one.what]
+    assert {one.what.partition(":")[0] for one in telling} == {"connection", "hints"}
+    assert all(isinstance(one, PrivateFinding) for one in telling)
 
 
 @pytest.mark.slow

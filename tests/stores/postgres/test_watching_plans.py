@@ -7,7 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from build import Clock, a_job, by_hand, claim, completed, failed
+from build import Clock, a_job, a_session, by_hand, claim, completed, failed
 from rota._core.actions import Verb
 from rota._core.failure import ErrorClass
 from rota._core.happening import Happened, HappeningFilter, Mark
@@ -110,3 +110,27 @@ async def test_new_jobs_are_found_by_their_ids(past, clock: Clock):
     day = f"finished_jobs_{since:%Y%m%d}"
     assert f"using {day}_id_idx" in said
     assert f"Seq Scan on {day}" not in said
+
+
+async def test_failures_of_one_worker_below_very_many_of_others_are_said_to_be_left_out(
+    fresh_database, clock: Clock
+):
+    store = PostgresStore(fresh_database, clock=clock)
+    try:
+        mine, other = await a_session(store, lease=1e6), await a_session(store, lease=1e6)
+        await store.enqueue([a_job()])
+        [first] = await claim(store, mine)
+        since = clock.now
+        await store.settle([failed(first, ErrorClass.NON_RETRYABLE, now=clock.now)])
+        alone = await store.stints(mine, since, limit=1)
+        for _ in range(11):
+            clock.advance(1)
+            await store.enqueue([a_job()])
+            [job] = await claim(store, other)
+            await store.settle([failed(job, ErrorClass.NON_RETRYABLE, now=clock.now)])
+        below = await store.stints(mine, since, limit=1)
+    finally:
+        await store.close()
+
+    assert (len(alone.found), alone.more) == (1, False)
+    assert (len(below.found), below.more) == (0, True)

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -42,6 +43,31 @@ def talk(words: str) -> None:
     log.warning("logged %s", words)
 
 
+@app.task(executor="process", retry=Retry(attempts=2, base=0.0))
+def book(order: int, ends: str = "well") -> dict[str, int]:
+    with current_job().transaction() as connection:
+        connection.execute("INSERT INTO booked VALUES (%s, %s)", [order, current_job().attempt])
+    if current_job().attempt == 1:
+        _ends(ends)
+    return {"booked": order}
+
+
+@app.task(executor="process", retry=Retry(attempts=2, base=0.0))
+async def book_later(order: int, ends: str = "well") -> dict[str, int]:
+    async with current_job().transaction() as connection:
+        await connection.execute("INSERT INTO booked VALUES (%s, %s)", [order, current_job().attempt])
+    if current_job().attempt == 1:
+        _ends(ends)
+    return {"booked": order}
+
+
+def _ends(how: str) -> None:
+    if how == "badly":
+        raise ValueError("no")
+    if how == "with a crash":
+        os._exit(7)
+
+
 @app.task(executor="process")
 async def add_later(a: int, b: int) -> int:
     await asyncio.sleep(0.001)
@@ -67,6 +93,18 @@ def whoami() -> dict[str, Any]:
 @app.task(executor=Process(env=["SHOP_*"]))
 def shop_variable() -> str | None:
     return os.environ.get("SHOP_TOKEN")
+
+
+@app.task(executor="process")
+def rights_of_a_file() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        (made := Path(folder, "report.txt")).write_text("42", encoding="utf-8")
+        return oct(made.stat().st_mode & 0o777)
+
+
+@app.task(executor=Process(umask=0o022))
+def rights_for_others() -> str:
+    return rights_of_a_file.fn()
 
 
 @app.task(executor="process", retry=Retry(attempts=5, base=0.05, jitter=0.0))

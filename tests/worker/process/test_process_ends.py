@@ -43,6 +43,14 @@ async def test_a_child_sees_no_secret_of_the_environment_unless_its_task_asks(ch
         assert (await children.ended(asked, STARTS)).result == "t0ps3cret"
 
 
+async def test_what_a_child_writes_is_for_its_own_user_unless_its_task_says_otherwise(children: ProcessStage):
+    await children.work()
+    plain, asked = await tasks.rights_of_a_file.enqueue(), await tasks.rights_for_others.enqueue()
+
+    assert (await children.ended(plain, STARTS)).result == "0o600"
+    assert (await children.ended(asked, STARTS)).result == "0o644"
+
+
 async def test_children_are_used_again_and_replaced_when_they_are_worn_out(children: ProcessStage):
     await children.work(lanes={"general": 1})
     handles = [await tasks.worn_out.enqueue() for _ in range(5)]

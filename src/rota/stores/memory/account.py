@@ -9,10 +9,22 @@ from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
 from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
-from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Work
+from rota._core.happening import (
+    CodeVersion,
+    Happened,
+    HappeningFilter,
+    Mark,
+    PayloadSize,
+    Share,
+    Stints,
+    Work,
+)
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
+from rota._core.room import Room, RoomSample
+from rota._core.seal import Sealed
+from rota._core.series import checked
 from rota._core.token import Token
 from rota.stores.memory import dead_letters, operations, tokens, watching
 from rota.stores.memory.book import Book
@@ -41,6 +53,10 @@ class Account:
     async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
         with self._step() as now:
             return dead_letters.groups(self._book, wanted, now)
+
+    async def failure_hours(self, fingerprints: Sequence[str], *, hours: int) -> dict[str, list[int]]:
+        with self._step() as now:
+            return dead_letters.hours(self._book, fingerprints, hours, now)
 
     async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
         with self._step() as now:
@@ -84,6 +100,14 @@ class Account:
         with self._step() as now:
             self._book.tell(audit, now)
 
+    async def seals(self, after: int, *, limit: int) -> list[Sealed]:
+        with self._step():
+            found = self._book.seals[after : after + limit]
+            return [Sealed(seal, self._book.audit[seal.row - 1]) for seal in found]
+
+    async def unsealed(self) -> int | None:
+        return None
+
     async def create_token(self, token: Token, audit: Audit) -> None:
         with self._step() as now:
             tokens.create(self._book, token, audit, now)
@@ -104,9 +128,34 @@ class Account:
         with self._step():
             return watching.running(self._book, limit)
 
+    async def running_by_tenant(self) -> list[Share]:
+        with self._step():
+            return watching.running_by_tenant(self._book)
+
     async def happened(self, mark: Mark, wanted: HappeningFilter, *, limit: int) -> Happened:
         with self._step() as now:
             return watching.happened(self._book, mark, wanted, limit, now)
+
+    async def stints(self, session_id: UUID, since: datetime, *, limit: int) -> Stints:
+        with self._step():
+            return watching.stints(self._book, session_id, since, limit)
+
+    async def room(self) -> Room:
+        return Room("memory")
+
+    async def note_room(self) -> bool:
+        return False
+
+    async def room_series(self, since: float, step: float) -> list[RoomSample]:
+        checked(since, step)
+        return []
+
+    async def code_versions(self, *, limit: int) -> list[CodeVersion]:
+        with self._step():
+            return watching.code_versions(self._book, limit)
+
+    async def refuses_changes(self) -> str | None:
+        return None
 
     async def payload_sizes(self, *, cap: int) -> list[PayloadSize]:
         with self._step():

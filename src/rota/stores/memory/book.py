@@ -9,6 +9,7 @@ from uuid import UUID
 
 from rota._core.actions import Audit, kept
 from rota._core.dead_letter import DeadLetter
+from rota._core.depths import Depth
 from rota._core.job import Job, State
 from rota._core.job_log import LogTail
 from rota._core.numbers import Minute
@@ -16,6 +17,7 @@ from rota._core.operation import Operation
 from rota._core.queue import Queue
 from rota._core.retention import ArchivedJob, Policy
 from rota._core.schedule import ScheduleRecord, TickRecord
+from rota._core.seal import Seal, sealed
 from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
 from rota._core.token import Token
@@ -70,9 +72,14 @@ class Book:
         self.sessions: dict[UUID, SessionRecord] = {}
         self.tasks: dict[str, TaskSpec] = {}
         self.audit: list[Audit] = []
+        self.seals: list[Seal] = []
         self.plans = Plans()
         self.blame = Blame()
         self.minutes: dict[tuple[datetime, UUID], Minute] = {}
+        self.hours: dict[datetime, Minute] = {}
+        """What minutes came to that are no longer kept, by the hour."""
+        self.depths: dict[datetime, dict[str, Depth]] = {}
+        """How deep queues were, by minute."""
         self.queues: dict[str, Queue] = {}
         self.reviewed_at: dict[UUID, datetime] = {}
         self.letters: dict[UUID, DeadLetter] = {}
@@ -114,6 +121,7 @@ class Book:
     def tell(self, audit: Audit, now: datetime) -> None:
         """Add a row to the audit; none is ever changed or removed."""
         self.audit.append(kept(audit)._replace(at=now))
+        self.seals.append(sealed(self.seals[-1] if self.seals else None, len(self.audit), self.audit[-1]))
 
     def hint_work(self, job: Job) -> None:
         """Tell workers of a job that may be due, once for each place it could wait in."""

@@ -15,6 +15,7 @@ from rota._core.dead_letter import (
     FailureGroup,
     back_in_review,
     by_engine,
+    hourly,
     how_it_went,
     losses_of_follower,
 )
@@ -57,6 +58,16 @@ def groups(book: Book, wanted: DeadFilter, now: datetime) -> list[FailureGroup]:
     found = [_group(book, kind, jobs, now) for kind, jobs in by_kind.items()]
     found.sort(key=lambda group: (group.last_seen, group.fingerprint), reverse=True)
     return found[: wanted.limit]
+
+
+def hours(book: Book, fingerprints: Sequence[str], last: int, now: datetime) -> dict[str, list[int]]:
+    """How many of each group died in each of the last hours."""
+    return {
+        name: hourly(
+            (job.finished_at for job in _matching(book, DeadFilter(group=name)) if job.finished_at), now, last
+        )
+        for name in fingerprints
+    }
 
 
 def change(book: Book, change: ReviewChange, audit: Audit, now: datetime) -> Reviewed:

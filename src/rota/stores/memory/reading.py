@@ -10,7 +10,7 @@ from uuid import UUID
 from rota._core.deploy import Waiting, WaitingJob
 from rota._core.explanation import Standing
 from rota._core.job import Job, State
-from rota._core.job_filter import UNFINISHED, exact, type_fits
+from rota._core.job_filter import UNFINISHED, exact, shortened, type_fits
 from rota.stores.contract import Count, JobFilter
 from rota.stores.memory.book import Book, turn
 from rota.stores.tally_contract import Tally
@@ -27,7 +27,8 @@ def find(book: Book, wanted: JobFilter) -> list[Job]:
         found.sort(key=_urgency)
     else:
         found.sort(key=lambda job: job.id, reverse=not wanted.oldest_first)
-    return found[: wanted.limit]
+    page = found[: wanted.limit]
+    return [shortened(job) for job in page] if wanted.brief else page
 
 
 def _urgency(job: Job) -> tuple[int, UUID]:
@@ -39,10 +40,13 @@ def counts(book: Book) -> list[Count]:
     groups: dict[tuple[str, str, State], list[Job]] = {}
     for job in book.in_state(State.PENDING, State.BLOCKED, State.HELD, State.RUNNING, State.DEAD):
         groups.setdefault((job.queue, job.task, job.state), []).append(job)
-    return [
-        Count(*group, len(jobs), min(job.run_at for job in jobs) if group[-1] is State.PENDING else None)
-        for group, jobs in sorted(groups.items())
-    ]
+    return [_counted(group, jobs) for group, jobs in sorted(groups.items())]
+
+
+def _counted(group: tuple[str, str, State], jobs: list[Job]) -> Count:
+    if group[-1] is not State.PENDING:
+        return Count(*group, len(jobs), None)
+    return Count(*group, len(jobs), min(job.run_at for job in jobs), sum(job.attempt > 0 for job in jobs))
 
 
 def tally(book: Book, tenant: str | None, cap: int) -> list[Tally]:
@@ -108,6 +112,8 @@ def _in_ranges(job: Job, wanted: JobFilter) -> bool:
         and _within(job.finished_at, wanted.finished_from, wanted.finished_until)
         and (wanted.priority_from is None or job.priority >= wanted.priority_from)
         and (wanted.priority_to is None or job.priority <= wanted.priority_to)
+        and (wanted.attempt_from is None or job.attempt >= wanted.attempt_from)
+        and (wanted.attempt_to is None or job.attempt <= wanted.attempt_to)
     )
 
 

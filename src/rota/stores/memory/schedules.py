@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 from rota._core.actions import Audit
@@ -18,6 +18,7 @@ from rota._core.schedule import (
     ScheduleChange,
     ScheduleRecord,
     ScheduleSpec,
+    TickDay,
     TickJob,
     TickRecord,
 )
@@ -146,6 +147,19 @@ def ticks(book: Book, schedule: str, limit: int) -> list[TickRecord]:
     return [one._replace(state=_state(book, one.job_id)) for one in found]
 
 
+def tick_days(book: Book, schedule: str, since: datetime, late: float, limit: int) -> list[TickDay]:
+    """What became of the newest ticks since a moment, by day."""
+    found: dict[tuple[date, Origin, Fate, bool, str], TickDay] = {}
+    for one in reversed(ticks(book, schedule, limit)):
+        if one.tick < since:
+            continue
+        was_late = one.origin is Origin.TICK and one.at > one.tick + timedelta(seconds=late)
+        day = TickDay(one.tick.astimezone(UTC).date(), one.origin, one.fate, was_late, one.state, 0, one.tick)
+        before = found.get((*day[:4], day.state or ""), day)
+        found[(*day[:4], day.state or "")] = before._replace(ticks=before.ticks + 1, newest=one.tick)
+    return list(found.values())
+
+
 def forget(book: Book, before: datetime, kept: int) -> int:
     """Let old ticks go, and remember up to where: what is not known must not be enqueued again."""
     gone = 0
@@ -175,5 +189,5 @@ def _unfinished(book: Book, job_id: UUID) -> bool:
 
 
 def _state(book: Book, job_id: UUID | None) -> State | None:
-    job = book.jobs.get(job_id) if job_id is not None else None
+    job = book.jobs.get(job_id) or book.archive.get(job_id) if job_id is not None else None
     return None if job is None else job.state

@@ -1,4 +1,4 @@
-"""The lives of worker processes: leases, beats, and the jobs that outlive their owner."""
+"""The lives of worker processes: leases, beats, orders, and the jobs that outlive their owner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from rota._core.actions import Audit, kept
 from rota._core.job import Job, State
+from rota._core.worker_order import OrderVerb, WorkerOrder
 from rota.stores.contract import Beat, SessionRecord, SessionStart
 from rota.stores.memory.book import Book
 
@@ -34,18 +36,28 @@ def begin(book: Book, start: SessionStart, lease: float, now: datetime) -> None:
         start.code_version,
         start.queues,
         start.tenant,
+        start.memory,
+        start.hears,
     )
     book.sessions.setdefault(start.id, record)
 
 
 def beat(
-    book: Book, session: UUID, lease: float, holding: Mapping[UUID, int], now: datetime, *, strays: bool
+    book: Book,
+    session: UUID,
+    lease: float,
+    holding: Mapping[UUID, int],
+    now: datetime,
+    *,
+    strays: bool,
+    memory: int | None,
 ) -> Beat:
     """Prolong a living session; say what became of the jobs it holds."""
     record = book.sessions.get(session)
     if record is None or not living(record, now):
         return Beat(alive=False)
-    book.sessions[session] = record._replace(lease_until=now + timedelta(seconds=lease))
+    known = record.memory if memory is None else memory
+    book.sessions[session] = record._replace(lease_until=now + timedelta(seconds=lease), memory=known)
     mine = {job.id: job for job in book.in_state(State.RUNNING) if job.session_id == session}
     kept = [
         job_id for job_id, version in holding.items() if job_id in mine and mine[job_id].version == version
@@ -55,6 +67,7 @@ def beat(
         cancel=tuple(job_id for job_id in kept if mine[job_id].cancel_requested_at is not None),
         lost=tuple(job_id for job_id in holding if job_id not in kept),
         strays=tuple(_strays(mine, holding, now)) if strays else (),
+        order=None if record.order is None else record.order.verb,
     )
 
 
@@ -63,6 +76,19 @@ def _strays(mine: Mapping[UUID, Job], holding: Mapping[UUID, int], now: datetime
     for job in mine.values():
         if job.id not in holding and job.claimed_at is not None and job.claimed_at < now - STRAY_AFTER:
             yield job
+
+
+def order(book: Book, session: UUID, verb: OrderVerb, audit: Audit, now: datetime) -> bool:
+    """Leave an order with a living session that hears them; whether it was left."""
+    record = book.sessions.get(session)
+    if record is None or not living(record, now) or not record.hears:
+        return False
+    if not verb.follows(None if record.order is None else record.order.verb):
+        return False
+    told = kept(audit)
+    book.sessions[session] = record._replace(order=WorkerOrder(verb, told.actor, now, told.reason))
+    book.tell(audit, now)
+    return True
 
 
 def end(book: Book, session: UUID, now: datetime) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from rota._core.actions import Audit, Change
 from rota._core.deploy import Waiting
+from rota._core.depths import Depths
 from rota._core.explanation import Standing
 from rota._core.job import Job, NewJob
 from rota._core.job_log import LogTail
@@ -23,10 +24,13 @@ from rota._core.schedule import (
     ScheduleChange,
     ScheduleRecord,
     ScheduleSpec,
+    TickDay,
     TickRecord,
 )
+from rota._core.series import Series, TenantSeries, together
 from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
+from rota._core.worker_order import OrderVerb
 from rota.stores.contract import (
     Attempt,
     Beat,
@@ -89,7 +93,7 @@ class MemoryStore(Account, Retained):
     async def open(self) -> None:
         """Nothing to reach: it is here."""
 
-    async def migrate(self) -> list[str]:
+    async def migrate(self, *, to: int | None = None) -> list[str]:  # noqa: ARG002 - the contract's signature
         """No schema, so nothing to apply."""
         return []
 
@@ -143,9 +147,10 @@ class MemoryStore(Account, Retained):
         with self._step():
             return [tail for _, tail in sorted(self._book.logs.get(job_id, {}).items())]
 
-    async def attempts(self, job_id: UUID) -> list[Attempt]:
+    async def attempts(self, job_id: UUID, *, limit: int | None = None) -> list[Attempt]:
         with self._step():
-            return list(self._book.attempts.get(job_id, ()))
+            found = list(self._book.attempts.get(job_id, ()))
+            return found if limit is None else found[max(len(found) - limit, 0) :]
 
     async def counts(self) -> list[Count]:
         with self._step():
@@ -182,10 +187,20 @@ class MemoryStore(Account, Retained):
             sessions.begin(self._book, session, lease, now)
 
     async def beat(
-        self, session: UUID, *, lease: float, holding: Mapping[UUID, int], strays: bool = False
+        self,
+        session: UUID,
+        *,
+        lease: float,
+        holding: Mapping[UUID, int],
+        strays: bool = False,
+        memory: int | None = None,
     ) -> Beat:
         with self._step() as now:
-            return sessions.beat(self._book, session, lease, holding, now, strays=strays)
+            return sessions.beat(self._book, session, lease, holding, now, strays=strays, memory=memory)
+
+    async def order_worker(self, session: UUID, verb: OrderVerb, audit: Audit) -> bool:
+        with self._step() as now:
+            return sessions.order(self._book, session, verb, audit, now)
 
     async def end_session(self, session: UUID) -> None:
         with self._step() as now:
@@ -245,6 +260,10 @@ class MemoryStore(Account, Retained):
         with self._step():
             return schedules.ticks(self._book, schedule, limit)
 
+    async def tick_days(self, schedule: str, since: datetime, *, late: float, limit: int) -> list[TickDay]:
+        with self._step():
+            return schedules.tick_days(self._book, schedule, since, late, limit)
+
     async def note_crash(self, crash: Crash, *, limit: int, within: float) -> ParkedTask | None:
         with self._step() as now:
             return suspects.note_crash(self._book, crash, limit, within, now)
@@ -268,6 +287,31 @@ class MemoryStore(Account, Retained):
     async def figures(self, since: float) -> Figures:
         with self._step() as now:
             return numbers.figures(self._book, since, now)
+
+    async def series(
+        self,
+        since: float,
+        step: float,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        apart: bool = True,
+    ) -> Series:
+        with self._step() as now:
+            found = numbers.series(self._book, since, step, now, queue=queue, task=task)
+            return found if apart else together(found)
+
+    async def tenant_series(self, since: float, step: float, *, top: int) -> TenantSeries:
+        with self._step() as now:
+            return numbers.tenant_series(self._book, since, step, now, top)
+
+    async def note_depths(self) -> bool:
+        with self._step() as now:
+            return numbers.note_depths(self._book, now)
+
+    async def depths(self, since: float, step: float) -> Depths:
+        with self._step() as now:
+            return numbers.depths(self._book, since, step, now)
 
     async def publish_queues(self, queues: Sequence[Queue]) -> None:
         with self._step():

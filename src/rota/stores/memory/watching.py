@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from itertools import islice
+from uuid import UUID
 
 from rota._core.happening import (
     OVERLAP,
+    CodeVersion,
     Ended,
     Happened,
     Happening,
     HappeningFilter,
     Mark,
     PayloadSize,
+    Share,
+    Stint,
+    Stints,
     Work,
     acted,
     life_of,
+    stints_of,
 )
 from rota._core.job import Job, State
 from rota.stores.memory.book import Book
 
+WELL = (State.COMPLETED, State.PARTIAL, State.CANCELLED)
 UNFINISHED = (State.PENDING, State.BLOCKED, State.HELD, State.RUNNING)
+
+
+def code_versions(book: Book, limit: int) -> list[CodeVersion]:
+    found = [CodeVersion(*pair) for pair in sorted(book.blame.code_versions.items())]
+    return sorted(found, key=lambda one: one.first_seen, reverse=True)[:limit]
+
+
+def running_by_tenant(book: Book) -> list[Share]:
+    found = Counter((job.queue, job.tenant) for job in book.in_state(State.RUNNING))
+    shares = [Share(queue, tenant, jobs) for (queue, tenant), jobs in found.items()]
+    return sorted(shares, key=lambda share: (-share.jobs, share.queue, share.tenant or ""))
 
 
 def running(book: Book, limit: int) -> list[Work]:
@@ -68,6 +87,23 @@ def _ended(book: Book, job: Job) -> list[Ended]:
         )
         for seen in book.attempts.get(job.id, ())
     ]
+
+
+def stints(book: Book, session_id: UUID, since: datetime, limit: int) -> Stints:
+    """What one session's slots did: this store is small enough to look at all of it."""
+    found = [
+        Stint(job.id, job.task, job.queue, job.tenant, one.attempt, one.started_at, one.ended_at, one.outcome)
+        for job in book.jobs.values()
+        for one in book.attempts.get(job.id, ())
+        if one.session_id == session_id and one.started_at is not None and one.ended_at >= since
+    ]
+    for job in book.jobs.values():
+        goes_on = job.state is State.RUNNING
+        ended = job.state in WELL and job.finished_at is not None and job.finished_at >= since
+        if job.session_id == session_id and job.claimed_at is not None and (goes_on or ended):
+            what = (job.id, job.task, job.queue, job.tenant, job.attempt, job.claimed_at)
+            found.append(Stint(*what, job.finished_at if ended else None, job.state.value))
+    return stints_of(found, limit)
 
 
 def payload_sizes(book: Book, cap: int) -> list[PayloadSize]:

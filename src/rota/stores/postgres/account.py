@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
 from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
-from rota._core.happening import Happened, HappeningFilter, Mark, PayloadSize, Work
+from rota._core.happening import (
+    CodeVersion,
+    Happened,
+    HappeningFilter,
+    Mark,
+    PayloadSize,
+    Share,
+    Stints,
+    Work,
+)
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
+from rota._core.room import Room, RoomSample
+from rota._core.seal import Sealed
 from rota._core.token import Token
 from rota.stores.postgres.dead_letters import DeadLetters
 from rota.stores.postgres.operations import Operations
+from rota.stores.postgres.seals import Seals
 from rota.stores.postgres.tokens import Tokens
 from rota.stores.postgres.watching import Watching
 
@@ -29,6 +42,7 @@ class Ledger(NamedTuple):
     letters: DeadLetters
     operations: Operations
     tokens: Tokens
+    seals: Seals
     watching: Watching
 
     @classmethod
@@ -37,6 +51,7 @@ class Ledger(NamedTuple):
             DeadLetters(connections, keys),
             Operations(connections),
             Tokens(connections),
+            Seals(connections),
             Watching(connections),
         )
 
@@ -58,6 +73,9 @@ class Account:
 
     async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
         return await self._ledger().letters.groups(wanted)
+
+    async def failure_hours(self, fingerprints: Sequence[str], *, hours: int) -> dict[str, list[int]]:
+        return await self._ledger().letters.hours(fingerprints, hours)
 
     async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
         return await self._ledger().letters.change(change, audit)
@@ -92,6 +110,12 @@ class Account:
     async def note(self, audit: Audit) -> None:
         await self._ledger().operations.note(audit)
 
+    async def seals(self, after: int, *, limit: int) -> list[Sealed]:
+        return await self._ledger().seals.found(after, limit)
+
+    async def unsealed(self) -> int | None:
+        return await self._ledger().seals.missing()
+
     async def create_token(self, token: Token, audit: Audit) -> None:
         await self._ledger().tokens.create(token, audit)
 
@@ -107,8 +131,29 @@ class Account:
     async def running(self, *, limit: int) -> list[Work]:
         return await self._ledger().watching.running(limit)
 
+    async def running_by_tenant(self) -> list[Share]:
+        return await self._ledger().watching.running_by_tenant()
+
     async def happened(self, mark: Mark, wanted: HappeningFilter, *, limit: int) -> Happened:
         return await self._ledger().watching.happened(mark, wanted, limit)
+
+    async def stints(self, session_id: UUID, since: datetime, *, limit: int) -> Stints:
+        return await self._ledger().watching.stints(session_id, since, limit)
+
+    async def room(self) -> Room:
+        return await self._ledger().watching.room()
+
+    async def note_room(self) -> bool:
+        return await self._ledger().watching.note_room()
+
+    async def room_series(self, since: float, step: float) -> list[RoomSample]:
+        return await self._ledger().watching.room_series(since, step)
+
+    async def code_versions(self, *, limit: int) -> list[CodeVersion]:
+        return await self._ledger().watching.code_versions(limit)
+
+    async def refuses_changes(self) -> str | None:
+        return await self._ledger().watching.refuses_changes()
 
     async def payload_sizes(self, *, cap: int) -> list[PayloadSize]:
         return await self._ledger().watching.payload_sizes(cap)

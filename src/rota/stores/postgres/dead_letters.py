@@ -58,6 +58,19 @@ class DeadLetters:
         asked["reviews"] = asked["reviews"] or [Review.PENDING.value]
         return [FailureGroup._make(row) for row in await self._filtered("failure_groups", asked)]
 
+    async def hours(self, fingerprints: Sequence[str], hours: int) -> dict[str, list[int]]:
+        found = {name: [0] * hours for name in fingerprints}
+        asked = {
+            "groups": list(found),
+            "reviews": [one.value for one in Review],
+            "hours": hours,
+            "cap": COUNT_CAP,
+            "now": self._connections.now(),
+        }
+        for name, ago, jobs in await self._filtered("failure_hours", asked):
+            found[name][hours - 1 - ago] = jobs
+        return found
+
     async def trail(self, wanted: AuditFilter) -> list[Audit]:
         return [Audit._make(row) for row in await self._filtered("audit_list", wanted._asdict())]
 

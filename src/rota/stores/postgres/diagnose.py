@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import psycopg
 
-from rota.stores.contract import Finding
+from rota._core.lengths import percent
+from rota.stores.contract import Finding, PrivateFinding
 from rota.stores.postgres.faults import address, explained
 from rota.stores.postgres.migrate import LATEST, applied
 from rota.stores.postgres.pooling import Pooling, pooling
@@ -29,13 +30,13 @@ async def diagnose(connections: Connections, listen_url: str | None) -> list[Fin
         connection = await connections.connect()
     except (psycopg.Error, OSError) as error:
         return [
-            Finding(
+            PrivateFinding(
                 "bad",
                 f"connection: {explained(error, connections.url)}",
                 "Start PostgreSQL or correct the URL.",
             )
         ]
-    found = [Finding("ok", f"connection: {address(connections.url)}")]
+    found: list[Finding] = [PrivateFinding("ok", f"connection: {address(connections.url)}")]
     try:
         found.append(await _server(connection))
         found.append(await _schema(connection))
@@ -49,7 +50,7 @@ async def diagnose(connections: Connections, listen_url: str | None) -> list[Fin
         found.append(await _oldest_transaction(connection))
     except (psycopg.Error, OSError, TimeoutError) as error:
         found.append(
-            Finding(
+            PrivateFinding(
                 "bad", f"a check failed: {explained(error, connections.url)}", "Look at the server's log."
             )
         )
@@ -141,7 +142,7 @@ async def _hints(home: Connection, connections: Connections, listen_url: str | N
             )
         listener = await connections.connect(listen_url)
     except (psycopg.Error, OSError) as error:
-        return Finding(
+        return PrivateFinding(
             "warn",
             f"hints: {explained(error, listen_url or connections.url)}",
             "New jobs are found by polling meanwhile; correct listen_url (ROTA_LISTEN_URL).",
@@ -154,7 +155,7 @@ async def _hints(home: Connection, connections: Connections, listen_url: str | N
             if notice.payload == word:
                 return Finding("ok", f"hints: a round trip took {(time.monotonic() - began) * 1000:.1f} ms")
     except psycopg.Error as error:
-        return Finding(
+        return PrivateFinding(
             "warn",
             f"hints: {explained(error, listen_url or connections.url)}",
             "New jobs are found by polling meanwhile; let listen_url lead to the primary server.",
@@ -163,7 +164,7 @@ async def _hints(home: Connection, connections: Connections, listen_url: str | N
         with suppress(psycopg.Error):
             await listener.close()
     if listen_url:
-        return Finding(
+        return PrivateFinding(
             "warn",
             f"hints: listen_url ({address(listen_url)}) does not hear what is said at {address(connections.url)}",
             "Let it lead to the same database of the same server; jobs start by polling meanwhile.",
@@ -185,7 +186,7 @@ def _notices(usage: float) -> Finding:
     if usage > CROWDED_NOTICES:
         return Finding(
             "warn",
-            f"notices: the server's queue is {usage:.0%} full; from half on workers find new jobs by polling only",
+            f"notices: the server's queue is {percent(usage)} full; from half on workers find new jobs by polling only",
             "Somebody who listens sits in a transaction: end it (pg_stat_activity, state idle in transaction).",
         )
     return Finding("ok", "notices: their queue on the server has room")

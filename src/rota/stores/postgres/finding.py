@@ -1,4 +1,4 @@
-"""Listing jobs by filter: the filter as the parameters of find.sql and its sisters."""
+"""Listing jobs by filter: the filter as the parameters of find.sql and its endings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias
 from uuid import UUID
 
 import psycopg
 
-from rota._core.job_filter import ArgumentIs, JobFilter
+from rota._core.job_filter import LISTED, ArgumentIs, JobFilter
 from rota.stores.postgres.rows import uuids
 from rota.stores.postgres.sqlfiles import statement
 from rota.stores.search_contract import SearchesBusy, SearchTooWide
@@ -35,13 +36,13 @@ async def found(
     """The rows of the jobs that match; or, `counted`, how many there are."""
     if wanted.meant_states == ():
         return []
-    verb = "find_urgent" if wanted.by_priority else "find_oldest" if wanted.oldest_first else "find"
+    order = "find_urgent" if wanted.by_priority else "find_oldest" if wanted.oldest_first else "find_newest"
+    question = composed(order, "find_count" if counted else "find_brief" if wanted.brief else None)
 
     async def ask(connection: Connection) -> list[tuple[Any, ...]]:
         asked = parameters(wanted)
         if wanted.worker is not None:
             asked["workers"] = uuids(await _sessions(connection, wanted.worker))
-        question = statement("find_count").format(found=statement(verb)) if counted else statement(verb)
         return await (await connection.execute(question, asked, prepare=False)).fetchall()
 
     if wanted.ids:
@@ -92,6 +93,13 @@ async def _bounded(connections: Connections, ask: Ask) -> list[tuple[Any, ...]]:
     return await connections.run(call)
 
 
+@cache
+def composed(order: str, around: str | None) -> LiteralString:
+    """The one text of find with its ending, and what stands around it."""
+    question = statement(order).format(find=statement("find"))
+    return question if around is None else statement(around).format(found=question)
+
+
 def parameters(wanted: JobFilter) -> dict[str, Any]:
     """The filter in the words of the statements; None where it does not narrow."""
     asked: dict[str, Any] = wanted._asdict()
@@ -100,6 +108,7 @@ def parameters(wanted: JobFilter) -> dict[str, Any]:
     asked["correlation_uuid"] = _uuid_or_none(wanted.correlation_id)
     asked["ids"] = uuids(wanted.ids) if wanted.ids else None
     asked["workers"] = None
+    asked["longest"] = LISTED
     asked["args"] = json_path(wanted.args) if wanted.args else None
     asked["id_from"] = None if wanted.created_from is None else first_id(wanted.created_from, -TRUSTED)
     asked["id_until"] = None if wanted.created_until is None else first_id(wanted.created_until, TRUSTED)

@@ -11,6 +11,7 @@ import psycopg
 from psycopg import errors as pg
 
 from rota.errors import StoreUnavailable
+from rota.stores.migration_contract import Migrated, SchemaState
 from rota.stores.postgres.faults import address
 
 if TYPE_CHECKING:
@@ -47,36 +48,45 @@ def migrations() -> list[Migration]:
 LATEST = max(migration.version for migration in migrations())
 
 
-def sql(since: int = 0) -> str:
-    """The migrations after version `since` as one script that psql can run."""
+def sql(since: int = 0, to: int = LATEST) -> str:
+    """The migrations after version `since`, up to version `to`, as one script that psql can run."""
     parts = ["BEGIN;", PREPARE.strip()] if since == 0 else ["BEGIN;"]
     for migration in migrations():
-        if migration.version > since:
+        if since < migration.version <= to:
             parts += [f"-- {migration.name}", migration.sql.strip(), _record(migration)]
     return "\n\n".join([*parts, "COMMIT;"]) + "\n"
 
 
 async def applied(connection: Connection) -> int:
     """The version that the database has; 0 when it has none."""
+    return max((one.version for one in await _recorded(connection)), default=0)
+
+
+async def state(connection: Connection) -> SchemaState:
+    """How far the database is, and what it lacks."""
+    there = await _recorded(connection)
+    version = max((one.version for one in there), default=0)
+    known = {one.version: Migrated(one.version, one.name, None) for one in migrations()}
+    known.update({one.version: one for one in there})
+    return SchemaState(version, LATEST, tuple(known[number] for number in sorted(known)))
+
+
+async def _recorded(connection: Connection) -> list[Migrated]:
     try:
-        row = await (
-            await connection.execute("SELECT coalesce(max(version), 0) FROM rota.migrations")
-        ).fetchone()
+        rows = await connection.execute(
+            "SELECT version, name, applied_at FROM rota.migrations ORDER BY version"
+        )
     except (pg.UndefinedTable, pg.InvalidSchemaName):
-        return 0
-    return int(row[0]) if row else 0
+        return []
+    return [Migrated._make(row) for row in await rows.fetchall()]
 
 
-async def pending(connection: Connection) -> list[str]:
-    """The names of the migrations that the database lacks."""
-    version = await applied(connection)
-    return [migration.name for migration in migrations() if migration.version > version]
-
-
-async def migrate(connection: Connection, url: str) -> list[str]:
-    """Apply what is missing; the names of what was applied. Several at once are harmless: one waits for the other."""
+async def migrate(connection: Connection, url: str, to: int | None = None) -> list[str]:
+    """Apply what is missing up to `to`; the names of what was applied. Several at once are harmless: one waits."""
     done = []
     for migration in migrations():
+        if to is not None and migration.version > to:
+            break
         for attempt in range(LOCK_TRIES):
             try:
                 if await _apply(connection, migration):

@@ -8,8 +8,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rota._core.numbers import KEPT, MERGED_AFTER, OPEN, Figures, LaneTotal, Minute, TenantTotal, Total
+from rota._core.numbers import (
+    HOURS_KEPT,
+    KEPT,
+    MERGED_AFTER,
+    OPEN,
+    Figures,
+    LaneTotal,
+    Minute,
+    TenantTotal,
+    Total,
+)
 from rota._core.queue import Queue
+from rota._core.series import HOUR, Series, Slice, TenantSeries, by_tenant, checked, starts
 from rota.stores.numbers_contract import Head
 from rota.stores.postgres.sqlfiles import statement
 
@@ -50,7 +61,12 @@ class Numbers:
         await self._connections.run(call)
 
     async def roll(self) -> int:
-        parameters = {"merged_after": MERGED_AFTER, "kept": KEPT, "now": self._connections.now()}
+        parameters = {
+            "merged_after": MERGED_AFTER,
+            "kept": KEPT,
+            "hours_kept": HOURS_KEPT,
+            "now": self._connections.now(),
+        }
 
         async def call(connection: Connection, _: bool) -> int:
             async with connection.transaction():
@@ -59,10 +75,14 @@ class Numbers:
                 await connection.execute(statement("roll_lanes"), parameters)
                 return int(row[0]) if row else 0
 
+        async def drop(connection: Connection, _: bool) -> None:
+            await connection.execute(statement("roll_drop"), parameters)
+
         merged = await self._connections.run(call, seconds=SECONDS)
         # Committed step by step: when one of them fails, what was merged and added up before it stays.
         while await self._sum_hours(parameters):
             pass
+        await self._connections.run(drop, seconds=SECONDS)
         return merged
 
     async def _sum_hours(self, parameters: Mapping[str, Any]) -> bool:
@@ -75,7 +95,7 @@ class Numbers:
         return await self._connections.run(call, seconds=SECONDS)
 
     async def figures(self, since: float) -> Figures:
-        parameters = {"since": timedelta(seconds=since), "now": self._connections.now()}
+        parameters = {"since": timedelta(seconds=since), "kept": KEPT, "now": self._connections.now()}
 
         async def call(connection: Connection, _: bool) -> Figures:
             async with connection.transaction():
@@ -97,6 +117,47 @@ class Numbers:
             )
 
         return await self._connections.run(call)
+
+    async def series(
+        self, since: float, step: float, *, queue: str | None, task: str | None, apart: bool
+    ) -> Series:
+        asked = {"queue": queue, "task": task, "apart": apart}
+
+        async def call(connection: Connection, _: bool) -> Series:
+            begin, now, [row] = await self._sliced(connection, "series", since, step, asked)
+            totals: list[list[Total]] = [[] for _ in begin]
+            for number, *fields in row[0] or ():
+                if number < len(totals):  # a worker whose clock is ahead may be in the next slice already
+                    totals[number].append(_total(fields))
+            slices = tuple(Slice(start, tuple(there)) for start, there in zip(begin, totals, strict=True))
+            return Series(begin[0], now, step, slices)
+
+        return await self._connections.run(call)
+
+    async def tenant_series(self, since: float, step: float, top: int) -> TenantSeries:
+        async def call(connection: Connection, _: bool) -> TenantSeries:
+            begin, now, rows = await self._sliced(connection, "tenant_series", since, step, {"top": top})
+            return by_tenant(begin, now, step, rows, top)
+
+        return await self._connections.run(call)
+
+    async def _sliced(
+        self, connection: Connection, verb: str, since: float, step: float, asked: Mapping[str, Any]
+    ) -> tuple[list[datetime], datetime, list[tuple[Any, ...]]]:
+        """Where the slices begin, what time it is, and what a statement answers about them."""
+        size = checked(since, step)
+        async with connection.transaction():
+            # Planned for the stretch that is asked for: connections plan once for all otherwise.
+            await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+            kept = {"hours_kept": HOURS_KEPT, "now": self._connections.now()}
+            span = await (await connection.execute(statement("series_span"), kept)).fetchone()
+            assert span is not None
+            now, summed = span
+            begin = starts(now, since, step)
+            summed = begin[0] if size % HOUR else max(begin[0], summed)
+            where = {"start": begin[0], "summed": summed, "step": size}
+            rows = await (await connection.execute(statement(verb), {**asked, **where})).fetchall()
+        return begin, now, rows
 
     async def publish_queues(self, queues: Sequence[Queue]) -> None:
         rows = _json({"name": queue.name, "target": queue.target_seconds} for queue in queues)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rota._core.actions import Audit
-from rota._core.dead_letter import DeadFilter
 from rota._core.failure import storable
-from rota._core.operation import Operation, OperationState, Progress
-from rota._core.review import ReviewVerb
+from rota._core.operation import Operation, OperationState, Progress, verb_and_wanted
 from rota.stores.postgres.operators import audited
 from rota.stores.postgres.sqlfiles import statement
 
@@ -33,6 +31,7 @@ class Operations:
             "reason": None if operation.reason is None else storable(operation.reason),
             "rate": operation.rate,
             "total": operation.total,
+            "capped": operation.capped,
             "driver": operation.driver,
         }
         await self._told("operation_begin", parameters, audit)
@@ -101,11 +100,11 @@ def _operation(row: tuple[Any, ...]) -> Operation:
         driver,
         began,
         updated,
+        capped,
     ) = row
     return Operation(
         id_,
-        ReviewVerb(verb),
-        DeadFilter.from_json(json.loads(wanted)),
+        *verb_and_wanted(verb, json.loads(wanted)),
         actor,
         reason,
         rate,
@@ -115,4 +114,5 @@ def _operation(row: tuple[Any, ...]) -> Operation:
         driver,
         began,
         updated,
+        bool(capped),
     )

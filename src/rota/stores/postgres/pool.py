@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
 from rota.stores.postgres.prompt import PromptConnection
+
+# It warns of each connection that we closed on purpose. That belongs into a log, if one is set up, not on the terminal
+# of a command that says in a line of its own what is wrong.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class EndingPool(AsyncConnectionPool[PromptConnection]):

@@ -17,7 +17,7 @@ from rota._core.rules import TaskRules
 from rota._core.task_spec import TaskSpec
 from rota.stores.contract import Attempt, Count, JobFilter
 from rota.stores.postgres.finding import found, looked
-from rota.stores.postgres.rows import stored, uuids
+from rota.stores.postgres.rows import brief, stored, uuids
 from rota.stores.postgres.sqlfiles import statement
 from rota.stores.tally_contract import Tally
 
@@ -46,10 +46,11 @@ class Reads:
         return [newest[job_id] for job_id in dict.fromkeys(job_ids) if job_id in newest]
 
     async def find(self, wanted: JobFilter) -> list[Job]:
-        return [stored(row) for row in await found(self._connections, wanted)]
+        made = brief if wanted.brief else stored
+        return [made(row) for row in await found(self._connections, wanted)]
 
-    async def attempts(self, job_id: UUID) -> list[Attempt]:
-        return [Attempt._make(row) for row in await self._rows("attempts", {"id": job_id})]
+    async def attempts(self, job_id: UUID, limit: int | None) -> list[Attempt]:
+        return [Attempt._make(row) for row in await self._rows("attempts", {"id": job_id, "limit": limit})]
 
     async def audit(self, job_id: UUID | None, about: str | None, limit: int) -> list[Audit]:
         asked = {"id": job_id, "about": about, "limit": limit}
@@ -57,7 +58,7 @@ class Reads:
 
     async def counts(self) -> list[Count]:
         rows = await self._rows("counts", {"cap": COUNT_CAP})
-        return [Count(row[0], row[1], State(row[2]), row[3], row[4]) for row in rows]
+        return [Count(row[0], row[1], State(row[2]), row[3], row[4], row[5]) for row in rows]
 
     async def count_found(self, wanted: JobFilter, cap: int) -> int:
         rows = await found(self._connections, wanted._replace(limit=cap), counted=True)

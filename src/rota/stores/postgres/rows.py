@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from rota._core.job import Job, State
+from rota._core.job_filter import LeftOut
 
 RUNNING = State.RUNNING
 
@@ -39,6 +40,17 @@ def stored(row: tuple[Any, ...]) -> Job:
     fields[2] = State(fields[2])
     fields[30] = tuple(fields[30] or ())
     return Job._make(fields)
+
+
+def brief(row: tuple[Any, ...]) -> Job:
+    """A job from all columns, and behind them how large its payload and its result are where they were left out."""
+    *columns, payload, result = row
+    job = stored(tuple(columns))
+    if payload is not None:
+        job = job._replace(payload_json=LeftOut.of(job.payload_json, payload))
+    if result is not None:
+        job = job._replace(result_json=LeftOut.of(job.result_json or "null", result))
+    return job
 
 
 def uuids(ids: Iterable[UUID]) -> str:

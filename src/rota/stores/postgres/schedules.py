@@ -24,6 +24,7 @@ from rota._core.schedule import (
     ScheduleChange,
     ScheduleRecord,
     ScheduleSpec,
+    TickDay,
     TickRecord,
 )
 from rota.errors import ScheduleError
@@ -151,6 +152,21 @@ class Schedules:
             for tick, origin, fate, job_id, at, state in rows
         ]
 
+    async def tick_days(self, schedule: str, since: datetime, late: float, limit: int) -> list[TickDay]:
+        asked = {"schedule": schedule, "since": since, "late": late, "limit": limit}
+        return [
+            TickDay(
+                day,
+                Origin(origin),
+                Fate(fate),
+                was_late,
+                None if state is None else State(state),
+                ticks,
+                newest,
+            )
+            for day, origin, fate, was_late, state, ticks, newest in await self._rows("schedule_days", asked)
+        ]
+
     async def _rows(
         self, verb: str, parameters: dict[str, Any], *, answers: bool = True, seconds: float = 10.0
     ) -> list[tuple[Any, ...]]:
@@ -219,6 +235,7 @@ def _audit(audit: Audit) -> dict[str, str | None]:
         "reason": told.reason,
         "before": told.before,
         "after": told.after,
+        "origin": told.origin,
     }
 
 

@@ -1,13 +1,15 @@
-"""Sessions: open, beat, end, and whose jobs are lost."""
+"""Sessions: open, beat, order, end, and whose jobs are lost."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from rota._core.actions import Audit, kept
 from rota._core.job import Job
+from rota._core.worker_order import OrderVerb, WorkerOrder
 from rota.stores.contract import Beat, SessionRecord, SessionStart
 from rota.stores.postgres.rows import claimed, integers, lost, uuids
 from rota.stores.postgres.sqlfiles import statement
@@ -33,6 +35,8 @@ class Sessions:
             "code_version": session.code_version,
             "queues": None if session.queues is None else json.dumps(dict(session.queues)),
             "tenant": session.tenant,
+            "memory": session.memory,
+            "hears": session.hears,
             "lease": lease,
             "now": self._connections.now(),
         }
@@ -42,13 +46,16 @@ class Sessions:
 
         await self._connections.run(call)
 
-    async def beat(self, session: UUID, lease: float, holding: Mapping[UUID, int], strays: bool) -> Beat:
+    async def beat(
+        self, session: UUID, lease: float, holding: Mapping[UUID, int], strays: bool, memory: int | None
+    ) -> Beat:
         ids = uuids(holding)
         parameters = {
             "session": session,
             "lease": lease,
             "ids": ids,
             "versions": integers(list(holding.values())),
+            "memory": memory,
             "now": self._connections.now(),
         }
 
@@ -61,10 +68,25 @@ class Sessions:
                 asked = {"session": session, "ids": ids, "now": self._connections.now()}
                 rows = await (await connection.execute(statement("strays"), asked)).fetchall()
                 found = [claimed(stray, session) for stray in rows]
-            return Beat(True, tuple(row[0]), tuple(row[1]), tuple(found))
+            order = None if row[2] is None else OrderVerb(row[2])
+            return Beat(True, tuple(row[0]), tuple(row[1]), tuple(found), order)
 
         # A beat that cannot be sent soon is better reported: the session fences itself by it.
         return await self._connections.run(call, within=1.0)
+
+    async def order(self, session: UUID, verb: OrderVerb, audit: Audit) -> bool:
+        told = kept(audit)._asdict()
+        asked = told | {"session": session, "verb": verb.value}
+
+        async def call(connection: Connection, _: bool) -> bool:
+            now = {"now": self._connections.now()}
+            async with connection.transaction():
+                left = await (await connection.execute(statement("order_worker"), asked | now)).fetchone()
+                if left is not None:
+                    await connection.execute(statement("schedule_audit"), told | now)
+            return left is not None
+
+        return await self._connections.run(call)
 
     async def end(self, session: UUID) -> None:
         async def call(connection: Connection, _: bool) -> None:
@@ -95,12 +117,15 @@ class Sessions:
             rows = await (
                 await connection.execute(statement("sessions"), {"now": self._connections.now()})
             ).fetchall()
-            return [
-                SessionRecord._make((*row[:7], tuple(row[7]), row[8], _lane_queues(row[9]), row[10]))
-                for row in rows
-            ]
+            return [_record(row) for row in rows]
 
         return await self._connections.run(call)
+
+
+def _record(row: tuple[Any, ...]) -> SessionRecord:
+    """A session from the columns of sql/sessions.sql."""
+    order = None if row[13] is None else WorkerOrder(OrderVerb(row[13]), *row[14:])
+    return SessionRecord._make((*row[:7], tuple(row[7]), row[8], _lane_queues(row[9]), *row[10:13], order))
 
 
 def _lane_queues(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
 
 from rota._core.actions import Audit, Change
 from rota._core.deploy import Waiting
+from rota._core.depths import Depths
 from rota._core.explanation import Standing
 from rota._core.job import Job, NewJob, Row
 from rota._core.job_log import LogTail
@@ -25,10 +26,13 @@ from rota._core.schedule import (
     ScheduleChange,
     ScheduleRecord,
     ScheduleSpec,
+    TickDay,
     TickRecord,
 )
+from rota._core.series import Series, TenantSeries
 from rota._core.suspects import Crash, ParkedTask
 from rota._core.task_spec import TaskSpec
+from rota._core.worker_order import OrderVerb
 from rota.stores.contract import (
     Attempt,
     Beat,
@@ -42,18 +46,22 @@ from rota.stores.contract import (
     Settled,
     Wanted,
 )
+from rota.stores.migration_contract import SchemaState
 from rota.stores.numbers_contract import Head
 from rota.stores.postgres import diagnose, migrate
 from rota.stores.postgres.account import Account, Ledger
 from rota.stores.postgres.claim import Claims
 from rota.stores.postgres.connections import Connection, Connections, PerLoop
+from rota.stores.postgres.depths import Sampler
 from rota.stores.postgres.enqueue import Enqueuer
 from rota.stores.postgres.faults import explained
 from rota.stores.postgres.foreign import Foreign
+from rota.stores.postgres.lent import Lending
 from rota.stores.postgres.listen import Listener
 from rota.stores.postgres.logs import JobLogs
 from rota.stores.postgres.numbers import Numbers
 from rota.stores.postgres.operators import Operators
+from rota.stores.postgres.own import JobTransaction
 from rota.stores.postgres.reads import Reads
 from rota.stores.postgres.retention import Pruner, Retained
 from rota.stores.postgres.schedules import Schedules
@@ -63,6 +71,8 @@ from rota.stores.postgres.suspects import Suspects
 from rota.stores.postgres.upkeep import Upkeep
 from rota.stores.retention_contract import Retention, Tidied
 from rota.stores.tally_contract import Tally
+
+Found = TypeVar("Found")
 
 
 class Desk(NamedTuple):
@@ -80,6 +90,7 @@ class Desk(NamedTuple):
     schedules: Schedules
     suspects: Suspects
     numbers: Numbers
+    sampler: Sampler
     ledger: Ledger
     logs: JobLogs
     listener: Listener
@@ -108,6 +119,7 @@ class PostgresStore(Account, Retained):
         self._clock = clock
         self._listen_url = listen_url
         self._foreign = Foreign(url, clock)
+        self._lending = Lending(url)
         self._desks: PerLoop[Desk] = PerLoop(self._make_desk)
 
     def _make_desk(self) -> Desk:
@@ -128,6 +140,7 @@ class PostgresStore(Account, Retained):
             Schedules(connections),
             Suspects(connections),
             Numbers(connections),
+            Sampler(connections),
             Ledger.on(connections, settler.keys),
             JobLogs(connections),
             Listener(connections, claims, self._listen_url),
@@ -159,6 +172,9 @@ class PostgresStore(Account, Retained):
     def enqueue_within(self, tx: Any, jobs: Sequence[NewJob]) -> list[Enqueued] | Awaitable[list[Enqueued]]:
         return self._foreign.enqueue_within(tx, jobs)
 
+    def own_transaction(self, job: Job, *, rehearsal: bool = False) -> JobTransaction:
+        return JobTransaction(self._lending, self._clock, job, rehearsal=rehearsal)
+
     async def claim(self, wanted: Wanted, *, session: UUID) -> list[Job]:
         return await self._desks().settler.claim(wanted, session)
 
@@ -179,8 +195,8 @@ class PostgresStore(Account, Retained):
     async def find(self, wanted: JobFilter) -> list[Job]:
         return await self._desks().reads.find(wanted)
 
-    async def attempts(self, job_id: UUID) -> list[Attempt]:
-        return await self._desks().reads.attempts(job_id)
+    async def attempts(self, job_id: UUID, *, limit: int | None = None) -> list[Attempt]:
+        return await self._desks().reads.attempts(job_id, limit)
 
     async def counts(self) -> list[Count]:
         return await self._desks().reads.counts()
@@ -211,9 +227,18 @@ class PostgresStore(Account, Retained):
         await self._desks().sessions.open(session, lease)
 
     async def beat(
-        self, session: UUID, *, lease: float, holding: Mapping[UUID, int], strays: bool = False
+        self,
+        session: UUID,
+        *,
+        lease: float,
+        holding: Mapping[UUID, int],
+        strays: bool = False,
+        memory: int | None = None,
     ) -> Beat:
-        return await self._desks().sessions.beat(session, lease, holding, strays)
+        return await self._desks().sessions.beat(session, lease, holding, strays, memory)
+
+    async def order_worker(self, session: UUID, verb: OrderVerb, audit: Audit) -> bool:
+        return await self._desks().sessions.order(session, verb, audit)
 
     async def end_session(self, session: UUID) -> None:
         await self._desks().sessions.end(session)
@@ -261,6 +286,9 @@ class PostgresStore(Account, Retained):
     async def ticks(self, schedule: str, *, limit: int = 20) -> list[TickRecord]:
         return await self._desks().schedules.ticks(schedule, limit)
 
+    async def tick_days(self, schedule: str, since: datetime, *, late: float, limit: int) -> list[TickDay]:
+        return await self._desks().schedules.tick_days(schedule, since, late, limit)
+
     # Suspects
 
     async def note_crash(self, crash: Crash, *, limit: int, within: float) -> ParkedTask | None:
@@ -282,6 +310,26 @@ class PostgresStore(Account, Retained):
 
     async def figures(self, since: float) -> Figures:
         return await self._desks().numbers.figures(since)
+
+    async def series(
+        self,
+        since: float,
+        step: float,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        apart: bool = True,
+    ) -> Series:
+        return await self._desks().numbers.series(since, step, queue=queue, task=task, apart=apart)
+
+    async def tenant_series(self, since: float, step: float, *, top: int) -> TenantSeries:
+        return await self._desks().numbers.tenant_series(since, step, top)
+
+    async def note_depths(self) -> bool:
+        return await self._desks().sampler.note()
+
+    async def depths(self, since: float, step: float) -> Depths:
+        return await self._desks().sampler.read(since, step)
 
     async def publish_queues(self, queues: Sequence[Queue]) -> None:
         await self._desks().numbers.publish_queues(queues)
@@ -313,13 +361,16 @@ class PostgresStore(Account, Retained):
         except (psycopg.Error, OSError, TimeoutError) as error:
             raise explained(error, self.url) from error
 
-    async def migrate(self) -> list[str]:
-        return await self._alone(lambda connection: migrate.migrate(connection, self.url))
+    async def migrate(self, *, to: int | None = None) -> list[str]:
+        return await self._alone(lambda connection: migrate.migrate(connection, self.url, to))
 
     async def pending_migrations(self) -> list[str]:
-        return await self._alone(migrate.pending)
+        return (await self.schema_state()).pending()
 
-    async def _alone(self, call: Callable[[Connection], Awaitable[list[str]]]) -> list[str]:
+    async def schema_state(self) -> SchemaState:
+        return await self._alone(migrate.state)
+
+    async def _alone(self, call: Callable[[Connection], Awaitable[Found]]) -> Found:
         """On a connection of its own: the pool would refuse a schema that is not there yet."""
         try:
             connection = await self._desks().connections.connect()
@@ -336,4 +387,5 @@ class PostgresStore(Account, Retained):
         return await diagnose.diagnose(self._desks().connections, self._listen_url)
 
     async def close(self) -> None:
+        await asyncio.shield(self._lending.close())
         await asyncio.shield(self._desks.close())

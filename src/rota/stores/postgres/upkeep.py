@@ -13,6 +13,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from rota._core.actions import Audit
 from rota._core.retention import DAY, EVERYTHING, Pruned, archive_keep
+from rota._core.room import SAMPLES_KEPT
 from rota._core.task_spec import TaskSpec
 from rota.stores.postgres.operators import audited
 from rota.stores.postgres.retention import Pruner, least
@@ -53,6 +54,7 @@ class Upkeep:
         await self._batches("tidy_logs", min(retention.finished, retention.dead_after_review))
         keys = await self._batches("tidy_keys", 0.0)
         sessions = await self._count("tidy_sessions", {"keep": retention.sessions})
+        await self._count("tidy_room", {"keep": SAMPLES_KEPT})
         await self._count("tidy_suspects", {"keep": retention.finished})
         ticks = await self._count("schedule_tidy", {"keep": retention.ticks, "kept": retention.ticks_kept})
         await self._index_days()

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from rota.web import doc20, docverse
 from rota.web.api import (
     audit,
+    charts,
     dead_letters,
     events,
     failures,
     job_actions,
+    job_operations,
     job_sweeps,
     jobs,
     operations,
@@ -30,6 +32,7 @@ V1: tuple[Routes, ...] = (
     jobs.routes,
     job_actions.routes,
     job_sweeps.routes,
+    job_operations.routes,
     events.routes,
     sessions.routes,
     system.versioned,
@@ -42,6 +45,7 @@ V1: tuple[Routes, ...] = (
     operations.routes,
     audit.routes,
     statistics.routes,
+    charts.routes,
 )
 """What stands under `/api/v1`."""
 BESIDE: tuple[Routes, ...] = (system.routes, sessions.links, doc20.dlq, doc20.queue, docverse.routes)

@@ -32,6 +32,10 @@ class AuditShown(BaseModel):
         description="What it was done to if not to a job: `schedule:nightly`, `operation:ID`."
     )
     correlation_id: str | None
+    origin: str | None = Field(
+        description="The address and the request it came from; none for what was done on the machine itself, "
+        "and for callers of one tenant."
+    )
     reason: str | None
     before: str | None
     after: str | None
@@ -52,7 +56,7 @@ async def list_audit(
 ) -> Page[AuditShown]:
     """What was done, newest first. Every filter narrows."""
     wanted = AuditFilter(
-        actor, action, job, about, correlation_id, since, until, paging.fetch, _place(paging.position)
+        actor, action, job, about, correlation_id, since, until, paging.fetch, place(paging.position)
     )
     rows, stopped = await asked.admin.trail_page(wanted)
     return paging.page(rows, audit_shown, position=lambda row: row.place, stopped=stopped)
@@ -62,7 +66,7 @@ def audit_shown(row: Audit) -> AuditShown:
     return AuditShown.model_validate(row)
 
 
-def _place(text: str | None) -> int | None:
+def place(text: str | None) -> int | None:
     """The place of the last row of the page before."""
     if text is None:
         return None

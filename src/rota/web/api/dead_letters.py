@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from rota._core.dead_letter import DeadFilter, DeadLetter
 from rota._core.ids import public_id
@@ -56,7 +56,7 @@ class Reviewing(BaseModel):
     notes: str | None = Field(
         None, max_length=2000, description="Kept with the dead letter and in the audit."
     )
-    version: int | None = Field(None, description="Only if it is still at this version; else 409.")
+    version: StrictInt | None = Field(None, description="Only if it is still at this version; else 409.")
 
 
 class Reprocessing(Reviewing):

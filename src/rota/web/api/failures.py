@@ -7,7 +7,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Body, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from rota._core.dead_letter import DeadFilter, FailureGroup
 from rota._core.redaction import redacted_text
@@ -56,7 +56,7 @@ class Deciding(BaseModel):
     rate: float | None = Field(
         None, ge=SLOWEST, le=10_000, description="Dead letters a second; null: as fast as they go."
     )
-    dry_run: bool = Field(False, description="Only count how many would be met.")
+    dry_run: StrictBool = Field(False, description="Only count how many would be met.")
 
 
 DECIDING = Deciding()

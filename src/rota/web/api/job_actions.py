@@ -6,13 +6,14 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from rota._core.actions import Verb
 from rota.admin.actions import Done
 from rota.admin.editing import Edit
 from rota.web.api.jobs import Name
 from rota.web.api.shapes import JobId, JobShown, Sent, shown
+from rota.web.api.spans import Zoned
 from rota.web.asking import Asked
 from rota.web.roles import Role, Routes
 
@@ -45,7 +46,7 @@ class Editing(Why):
     args: dict[str, Any] | None = Field(None, description="Arguments by name; the others stay.")
     priority: int | None = Field(None, ge=0, le=32_767)
     queue: Name | None = None
-    run_at: AwareDatetime | None = None
+    run_at: Zoned | None = None
 
 
 class Acted(BaseModel):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import Header, Query
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, Strict
 
 from rota._core.filtering import PRIORITIES
 from rota._core.ids import public_id
@@ -30,6 +30,7 @@ from rota.web.api.shapes import (
     log_shown,
     shown,
 )
+from rota.web.api.spans import written
 from rota.web.asking import Asked
 from rota.web.paging import BadCursor, Page, Paged
 from rota.web.problems import Problem
@@ -58,7 +59,7 @@ class SubmitOptions(Sent):
     queue: Name | None = None
     priority: int | None = Field(None, ge=0, le=32_767, description="Lower runs first; 100 is normal.")
     delay: float | str | None = None
-    at: datetime | None = Field(
+    at: Annotated[datetime, Strict(strict=False), BeforeValidator(written)] | None = Field(
         None, description="When it becomes due, with a time zone; instead of `delay`."
     )
     tenant: Name | None = Field(None, description="On whose behalf; only for callers of all tenants.")
@@ -157,7 +158,7 @@ async def list_jobs(
 ) -> Page[JobShown]:
     """Jobs, newest first. Of large payloads and results only the size is told; the job itself has them."""
     admin = asked.admin
-    which = await meant(asked, wanted, limit=paging.fetch)
+    which = await meant(asked, wanted, limit=paging.fetch, brief=True)
     if which.by_priority:
         which = which._replace(**_urgent_place(paging.position))
     else:

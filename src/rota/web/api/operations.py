@@ -1,4 +1,4 @@
-"""Bulk operations over HTTP: one verb on every dead letter that matches, tracked, paced and stoppable."""
+"""Bulk operations over HTTP: one verb on all that match, tracked and stoppable; on dead letters they begin here."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import Body, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from rota._core.actions import Verb
 from rota._core.dead_letter import DeadFilter
 from rota._core.operation import Operation, OperationState
+from rota._core.redaction import redacted_text
 from rota._core.review import Review, ReviewVerb
 from rota.admin.operations import words
 from rota.web.api.spans import Moment
@@ -54,7 +56,7 @@ class Beginning(BaseModel):
     rate: float | None = Field(
         None, ge=SLOWEST, le=10_000, description="Dead letters a second; null: as fast as they go."
     )
-    dry_run: bool = Field(False, description="Only count how many would be met.")
+    dry_run: StrictBool = Field(False, description="Only count how many would be met.")
 
 
 class Steering(BaseModel):
@@ -70,7 +72,7 @@ class OperationShown(BaseModel):
 
     id: UUID | None = Field(description="Null: nothing was begun, only counted.")
     url: str | None
-    verb: ReviewVerb
+    verb: ReviewVerb | Verb
     what: str = Field(description="In words.")
     wanted: dict[str, Any]
     actor: str
@@ -79,7 +81,8 @@ class OperationShown(BaseModel):
     state: OperationState | None
     total: int = Field(description="How many matched when it began.")
     done: int = 0
-    refused: int = Field(0, description="Their review did not allow it, or their task is unknown.")
+    capped: bool = Field(False, description="There are more than were counted.")
+    refused: int = Field(0, description="Their state or review did not allow it, or their task is unknown.")
     changed: int = Field(0, description="Somebody else changed them first; they are as he left them.")
     began_at: datetime | None = None
     updated_at: datetime | None = None
@@ -112,18 +115,30 @@ async def show(asked: Asked, operation_id: UUID) -> OperationShown:
 
 @routes.post("/{operation_id}/stop", verb="stop", role=Role.OPERATOR)
 async def stop(asked: Asked, operation_id: UUID, why: Said = STEERING) -> OperationShown:
-    """Let it rest before the next dead letter, whoever drives it."""
+    """Let it rest before the next job or dead letter, whoever drives it."""
     return operation_shown(asked, await asked.admin.stop_operation(operation_id, reason=why.reason))
 
 
 @routes.post("/{operation_id}/resume", verb="resume", role=Role.OPERATOR, status_code=202)
 async def resume(asked: Asked, operation_id: UUID, why: Said = STEERING) -> OperationShown:
     """Go on with what is left of it, here."""
+    refuse_lower(asked, (await asked.admin.operation(operation_id)).verb)
     drivers = drivers_of(asked.request.app)
     with drivers.room(asked.key):
         operation = await asked.admin.resume_operation(operation_id, reason=why.reason)
-        drivers.start(asked.admin, operation, asked.key)
+        drivers.start(asked.admin, operation, asked.key, asked.still_counts)
     return operation_shown(asked, operation)
+
+
+def refuse_lower(asked: Asked, verb: ReviewVerb | Verb) -> None:
+    """Jobs are deleted by managers, also by an operation that one of them began."""
+    if verb is Verb.DELETE and not asked.may(Role.MANAGER):
+        raise Problem(
+            403,
+            "role-too-low",
+            f"To delete jobs needs the role {Role.MANAGER.value}, and yours is {asked.user.role.value}.",
+            needed=Role.MANAGER.value,
+        )
 
 
 async def begun(
@@ -151,10 +166,11 @@ async def begun(
                 rate=rate,
                 state=None,
                 total=matched.jobs,
+                capped=matched.capped,
             )
         with drivers.room(asked.key):
             operation = await asked.admin.begin_operation(verb, wanted, reason=reason, rate=rate)
-            drivers.start(asked.admin, operation, asked.key)
+            drivers.start(asked.admin, operation, asked.key, asked.still_counts)
     except ValueError as error:
         raise Problem(422, "bad-operation", str(error)) from error
     return operation_shown(asked, operation)
@@ -169,10 +185,11 @@ def operation_shown(asked: Asked, operation: Operation) -> OperationShown:
         what=words(operation),
         wanted=operation.wanted.as_json(),
         actor=operation.actor,
-        reason=operation.reason,
+        reason=None if operation.reason is None else redacted_text(operation.reason),
         rate=operation.rate,
         state=operation.state,
         total=operation.total,
+        capped=operation.capped,
         done=progress.done,
         refused=progress.refused,
         changed=progress.changed,

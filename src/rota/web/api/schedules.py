@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from rota._core.ids import public_id
-from rota._core.redaction import redacted
-from rota._core.schedule import Fate, Origin, ScheduleRecord, TickRecord
+from rota._core.redaction import redacted, redacted_text
+from rota._core.schedule import Edits, Fate, Misfire, Origin, Overlap, ScheduleRecord, TickRecord, job_for
 from rota.admin.schedules import Upcoming, upcoming
 from rota.errors import ScheduleError
 from rota.web.api.audit import AuditShown, audit_shown
@@ -54,7 +54,11 @@ class ScheduleShown(BaseModel):
     jitter: float
     overlap: str
     misfire: str
+    cap: int = Field(description="With misfire `all`: so many of the missed ticks, at most.")
+    grace: float = Field(description="Seconds that a tick may be late and still counts as on time.")
     windows: list[str]
+    queue: str
+    priority: int
     arguments: Any = Field(description="What is sensitive is hidden.")
     edited: dict[str, Any] = Field(description="What operators set in place of the code's word.")
     next: datetime | None
@@ -81,12 +85,46 @@ class Why(BaseModel):
     reason: str | None = Field(None, max_length=2000)
 
 
+class Editing(Why):
+    """What is to hold in place of the code's word.
+
+    What is not named stays as it is; null lets the code's word hold again.
+    """
+
+    timing: str | None = Field(None, max_length=200, description="`30 2 * * *`, or `every 5m`.")
+    zone: str | None = Field(None, max_length=100)
+    jitter: float | None = Field(None, ge=0, allow_inf_nan=False, description="Seconds.")
+    overlap: Overlap | None = None
+    misfire: Misfire | None = None
+    cap: StrictInt | None = None
+    grace: float | None = Field(None, ge=0, allow_inf_nan=False, description="Seconds.")
+    windows: list[Annotated[str, Field(max_length=200)]] | None = Field(
+        None,
+        max_length=50,
+        description="`0 1 * * SUN for 2h`; an empty list: no windows, whatever the code says.",
+    )
+    queue: str | None = Field(None, min_length=1, max_length=1000)
+    priority: StrictInt | None = Field(None, ge=0, le=32_767)
+    arguments: dict[str, Any] | None = Field(None, description="All of them, in place of those of the code.")
+    version: int | None = Field(None, description="Only if the schedule is still at this version; else 409.")
+    dry_run: StrictBool = Field(
+        False, description="Say what it would become and when it would tick; change nothing."
+    )
+
+
+class Edited(ScheduleShown):
+    """A schedule as it was edited, or would be."""
+
+    dry_run: bool
+    upcoming: list[UpcomingShown] = Field(description="Its next five ticks.")
+
+
 class Backfilling(Why):
     """Which ticks of the past are to be made good."""
 
     begin: Moment
     end: Moment
-    dry_run: bool = False
+    dry_run: StrictBool = False
 
 
 class Ran(BaseModel):
@@ -162,6 +200,21 @@ async def resume(asked: Asked, name: str, why: Said = WHY) -> ScheduleShown:
     return schedule_shown(record, await asked.admin.store.now())
 
 
+@routes.patch("/{name}", verb="edit", role=Role.MANAGER)
+async def edit(asked: Asked, name: str, wish: Annotated[Editing, Body()]) -> Edited:
+    """Set what is to hold in place of the code's word, until it is reset. A dry run shows its next ticks."""
+    edits, back = _wanted(wish)
+    record = await asked.admin.edit_schedule(
+        name, edits, back=back, reason=wish.reason, version=wish.version, dry_run=wish.dry_run
+    )
+    now = await asked.admin.store.now()
+    return Edited(
+        **schedule_shown(record, now).model_dump(),
+        dry_run=wish.dry_run,
+        upcoming=[upcoming_shown(tick) for tick in upcoming(record.effective, now, 5)],
+    )
+
+
 @routes.post("/{name}/reset", verb="reset", role=Role.MANAGER)
 async def reset(asked: Asked, name: str, why: Said = WHY) -> ScheduleShown:
     """Let the code's word hold again. A pause stays."""
@@ -179,6 +232,7 @@ async def backfill(asked: Asked, name: str, wish: Annotated[Backfilling, Body()]
 
 def schedule_shown(record: ScheduleRecord, now: datetime) -> ScheduleShown:
     spec, status = record.effective, record.status(now)
+    job = job_for(spec, now, UUID(int=0))
     return ScheduleShown(
         name=record.name,
         status=status,
@@ -188,13 +242,17 @@ def schedule_shown(record: ScheduleRecord, now: datetime) -> ScheduleShown:
         jitter=spec.jitter,
         overlap=spec.overlap.value,
         misfire=spec.misfire.value,
+        cap=spec.cap,
+        grace=spec.grace,
         windows=list(spec.windows),
-        arguments=redacted(json.loads(spec.template_json).get("payload", {})),
+        queue=job.queue,
+        priority=job.priority,
+        arguments=redacted(json.loads(job.payload_json)),
         edited=_edited(record),
         next=_next(record, now) if status == "active" else None,
         paused_at=record.paused_at,
         paused_by=record.paused_by,
-        paused_because=record.paused_because,
+        paused_because=None if record.paused_because is None else redacted_text(record.paused_because),
         seen_at=record.seen_at,
         version=record.version,
     )
@@ -212,6 +270,24 @@ def tick_shown(tick: TickRecord) -> TickShown:
         job_id=tick.job_id,
         state=None if tick.state is None else tick.state.value,
     )
+
+
+def _wanted(wish: Editing) -> tuple[Edits, list[str]]:
+    """The edits in the store's words, and the fields for which the code's word is to hold again."""
+    said = wish.model_dump(exclude_unset=True, exclude={"reason", "version", "dry_run", "arguments"})
+    if "zone" in said:
+        said["tz"] = said.pop("zone")
+    if "arguments" in wish.model_fields_set:
+        arguments = wish.arguments
+        said["payload_json"] = None if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    if not said:
+        raise ScheduleError(
+            "nothing is to be edited; give timing, zone, jitter, overlap, misfire, cap, grace, windows, queue, "
+            "priority or arguments."
+        )
+    if said.get("windows") is not None:
+        said["windows"] = tuple(said["windows"])
+    return Edits(**said), [name for name, value in said.items() if value is None]
 
 
 def _edited(record: ScheduleRecord) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from rota.web.api.shapes import Sent
 from rota.web.asking import Asked
 from rota.web.binding import is_loopback
-from rota.web.limits import address_of
 from rota.web.problems import Problem, Unknown
 from rota.web.roles import ANYONE, Role, Routes
 
@@ -19,7 +18,7 @@ routes = Routes("session", "/session")
 links = Routes("session")
 
 LANDING = "/api/v1/session"
-"""Where a login link leads."""
+"""Where a login link leads, on a server without pages."""
 
 
 class Login(Sent):
@@ -45,11 +44,12 @@ async def show(asked: Asked) -> Who:
 @routes.post(verb="open", role=ANYONE)
 async def log_in(asked: Asked, login: Login, response: Response) -> Who:
     """Open a session with a token. It ends after twelve hours, or with the token."""
-    _same_site(asked)
+    asked.refuse_other_site()
     token = await asked.desk.door.token(asked.request, login.token)
     if token is None:
-        _slowly(asked)
+        asked.desk.refuse_guesses(asked.request)
         raise Unknown
+    asked.desk.openings.admit(token.about)
     asked.desk.sessions.open(asked.request, response, token_id=token.id)
     return Who(name=token.name, role=token.role, tenant=token.tenant)
 
@@ -57,9 +57,9 @@ async def log_in(asked: Asked, login: Login, response: Response) -> Who:
 @routes.delete(verb="end", role=ANYONE, status_code=204, response_class=Response)
 async def log_out(asked: Asked) -> Response:
     """End the session."""
-    _same_site(asked)
+    asked.refuse_other_site()
     response = Response(status_code=204)
-    asked.desk.sessions.end(asked.request, response)
+    await asked.log_out(response)
     return response
 
 
@@ -70,23 +70,13 @@ async def by_link(asked: Asked, key: Annotated[str, Query(max_length=100)]) -> R
     near = client is not None and is_loopback(client.host)
     user = asked.desk.sessions.links.take(key) if near else None
     if user is None:
-        _slowly(asked)
+        asked.desk.refuse_guesses(asked.request)
         raise Problem(
             401,
             "link-used",
             "This link was used before, is too old, or is not for you. Start again for a new one.",
         )
-    response = RedirectResponse(f"{asked.root}{LANDING}", status_code=303)
+    landing = getattr(asked.request.app.state, "landing", LANDING)
+    response = RedirectResponse(f"{asked.root}{landing}", status_code=303)
     asked.desk.sessions.open(asked.request, response, user=user)
     return response
-
-
-def _same_site(asked: Asked) -> None:
-    """Nobody's page logs somebody else in or out."""
-    if asked.request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Problem(403, "foreign-site", "This was asked from a page of another site.")
-
-
-def _slowly(asked: Asked) -> None:
-    """Who guesses has to wait. Who knows does not, whoever guesses at the same address."""
-    asked.desk.logins.admit(address_of(asked.request))

@@ -11,13 +11,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from rota._core.explanation import Explanation
 from rota._core.ids import parse_id, public_id
 from rota._core.job import Job, State
+from rota._core.job_filter import LISTED as LISTED  # noqa: PLC0414 - what lists leave out, for pages too
+from rota._core.job_filter import LeftOut
 from rota._core.job_log import LogTail
 from rota._core.redaction import for_people, redacted_text
+from rota._core.trace_link import trace_id, trace_link
 from rota.stores.contract import Attempt
 from rota.web.asking import Asked
-
-LISTED = 4_096
-"""In a list a payload or a result of more characters is left out: 200 of the largest would be 50 MB."""
 
 
 def _id(given: object) -> UUID:
@@ -32,9 +32,12 @@ JobId = Annotated[
 
 
 class Sent(BaseModel):
-    """What callers send: nothing more than what is known, and no number that JSON has no word for."""
+    """What callers send: nothing more than what is known, and no number that JSON has no word for.
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    Each value is of its own type: `"dry_run": "no"` is a mistake, and must not be guessed at.
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 class JobShown(BaseModel):
@@ -89,6 +92,8 @@ class JobShown(BaseModel):
     reason: str | None = None
     superseded_by: UUID | None = None
     review: str | None = Field(None, description="Of a dead job: where its review stands.")
+    trace_id: str | None = Field(None, description="The trace in which it was enqueued (OpenTelemetry).")
+    trace_url: str | None = Field(None, description="Where that trace is to be seen, if the setting says it.")
 
 
 def shown(asked: Asked, job: Job, now: datetime, *, reveal: bool = False, listed: bool = False) -> JobShown:
@@ -115,12 +120,16 @@ def shown(asked: Asked, job: Job, now: datetime, *, reveal: bool = False, listed
             "result": seen.result,
             "result_bytes": result_bytes,
             "correlation_id": job.correlation,
+            "trace_id": trace_id(job.headers_json),
+            "trace_url": trace_link(asked.desk.trace_url, job.headers_json),
         }
     )
 
 
 def _left_out(text: str | None) -> int | None:
     """How large a stored text is, if it is too large for a list."""
+    if isinstance(text, LeftOut):
+        return text.size
     return len(text.encode()) if text is not None and len(text) > LISTED else None
 
 

@@ -6,21 +6,22 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Strict, WithJsonSchema
 
 from rota._core.durations import seconds
 
-LONGEST = 14 * 86_400.0
+LONGEST = 90 * 86_400.0
 
 
-def _seconds(given: object) -> float:
+def seconds_of(given: object) -> float:
+    """A length of time as it was written."""
     text = str(given)
     try:
         length = float(text)
     except ValueError:
         length = seconds(text)
     if not 1.0 <= length <= LONGEST:
-        raise ValueError("give a length from a second to 14 days, such as 15m, 1h or 7d")
+        raise ValueError("give a length from a second to 90 days, such as 15m, 1h or 7d")
     return length
 
 
@@ -30,10 +31,21 @@ def _zoned(moment: datetime) -> datetime:
 
 Since = Annotated[
     float,
-    BeforeValidator(_seconds),
+    BeforeValidator(seconds_of),
     WithJsonSchema({"type": "string", "examples": ["15m", "1h", "7d"]}),
-    Query(description="How far back: 15m, 1h, 7d, or seconds; at most 14 days."),
+    Query(description="How far back: 15m, 1h, 7d, or seconds; at most 90 days."),
 ]
 
-Moment = Annotated[datetime, AfterValidator(_zoned)]
-"""A moment; without a zone it is in UTC."""
+
+def written(given: object) -> object:
+    """Only text says which moment is meant."""
+    if not isinstance(given, str | datetime):
+        raise ValueError("write a moment as text, such as 2026-03-01T12:00Z")  # noqa: TRY004 - pydantic's word
+    return given
+
+
+Moment = Annotated[datetime, Strict(strict=False), AfterValidator(_zoned), BeforeValidator(written)]
+"""A moment; without a zone it is in UTC. It comes as text, and never as a number that would be guessed at."""
+
+Zoned = Annotated[AwareDatetime, Strict(strict=False), BeforeValidator(written)]
+"""A moment that must name its zone."""

@@ -31,6 +31,7 @@ class Statistics(BaseModel):
     now: datetime
     since: float = Field(description="Seconds that the numbers of work are of.")
     jobs: dict[str, int] | None = Field(description="Unfinished and dead jobs by state.")
+    retrying: int | None = Field(description="Of the pending ones, how many wait for another attempt.")
     capped: bool = Field(description="There are more: counting stopped at 100,000.")
     oldest_wait: float | None = Field(description="Seconds that the job waits that is due longest.")
     work: WorkShown | None
@@ -60,6 +61,7 @@ async def show(asked: Asked, since: Since = 3600.0) -> Statistics:
         jobs=None
         if seen.counts is None
         else {state.value: seen.jobs(state) or 0 for state in State if _counted(state)},
+        retrying=None if seen.retrying is None else seen.retrying.jobs,
         capped=seen.capped,
         oldest_wait=None if seen.oldest_wait is None else seen.oldest_wait.total_seconds(),
         work=None if figures is None else work_shown(figures.whole()),

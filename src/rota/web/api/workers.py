@@ -9,7 +9,10 @@ from pydantic import BaseModel, Field
 
 from rota._core.job import State
 from rota._core.job_filter import JobFilter
+from rota._core.worker_order import OrderVerb
+from rota.admin.workers import viewed
 from rota.stores.contract import SessionRecord
+from rota.web.api.schedules import WHY, Said
 from rota.web.api.shapes import JobShown, shown
 from rota.web.asking import Asked
 from rota.web.problems import Problem
@@ -17,8 +20,18 @@ from rota.web.roles import Role, Routes
 
 routes = Routes("workers", "/workers")
 
+NOT_FOUND = "No worker has this id. Those that ended more than an hour ago are forgotten."
 HELD = 200
 """So many of its running jobs are shown."""
+
+
+class OrderShown(BaseModel):
+    """What somebody asked of a worker."""
+
+    verb: OrderVerb
+    by: str
+    at: datetime
+    reason: str | None
 
 
 class WorkerShown(BaseModel):
@@ -28,6 +41,8 @@ class WorkerShown(BaseModel):
     host: str
     pid: int
     alive: bool
+    state: str = Field(description="alive, draining, stopping, lost (it fell silent) or gone.")
+    memory: int | None = Field(description="Bytes that its own process uses; null: unknown.")
     lanes: dict[str, int] = Field(description="The slots of each lane.")
     queues: dict[str, list[str] | None] | None = Field(
         description="The queues of each lane; null: every queue."
@@ -38,6 +53,8 @@ class WorkerShown(BaseModel):
     started_at: datetime
     lease_until: datetime
     ended_at: datetime | None
+    hears_orders: bool = Field(description="Whether it can be asked to drain or stop; older versions cannot.")
+    order: OrderShown | None = Field(description="What it was asked to do.")
 
 
 class WorkerDetails(WorkerShown):
@@ -63,20 +80,32 @@ async def show(asked: Asked, worker_id: UUID) -> WorkerDetails:
             wanted = JobFilter(states=(State.RUNNING,), session_id=worker_id, limit=HELD)
             running = [shown(asked, job, now, listed=True) for job in await asked.admin.list(wanted)]
             return WorkerDetails(**worker_shown(session, now).model_dump(), running=running)
-    raise Problem(
-        404,
-        "worker-not-found",
-        "No worker has this id. Those that ended more than an hour ago are forgotten.",
-    )
+    raise Problem(404, "worker-not-found", NOT_FOUND)
+
+
+@routes.post("/{worker_id}/drain", verb="drain", role=Role.OPERATOR)
+async def drain(asked: Asked, worker_id: UUID, why: Said = WHY) -> WorkerShown:
+    """Let it take no more jobs, finish those that run however long they take, and go. Nobody takes its place."""
+    view = await asked.admin.drain_worker(worker_id, reason=why.reason)
+    return worker_shown(view.record, await asked.admin.store.now())
+
+
+@routes.post("/{worker_id}/stop", verb="stop", role=Role.OPERATOR)
+async def stop(asked: Asked, worker_id: UUID, why: Said = WHY) -> WorkerShown:
+    """Let it finish what runs within its grace, hand back the rest, and go, as SIGTERM does. Nobody takes its place."""
+    view = await asked.admin.stop_worker(worker_id, reason=why.reason)
+    return worker_shown(view.record, await asked.admin.store.now())
 
 
 def worker_shown(session: SessionRecord, now: datetime) -> WorkerShown:
-    queues = session.queues
+    queues, order = session.queues, session.order
     return WorkerShown(
         id=session.id,
         host=session.host,
         pid=session.pid,
         alive=session.ended_at is None and session.lease_until > now,
+        state=viewed(session, now, None).state,
+        memory=session.memory,
         lanes=dict(session.lanes),
         queues=None
         if queues is None
@@ -87,4 +116,6 @@ def worker_shown(session: SessionRecord, now: datetime) -> WorkerShown:
         started_at=session.started_at,
         lease_until=session.lease_until,
         ended_at=session.ended_at,
+        hears_orders=session.hears,
+        order=None if order is None else OrderShown(**order._asdict()),
     )

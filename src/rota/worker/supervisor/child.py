@@ -14,12 +14,13 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
+from rota._core.worker_order import OrderVerb
 from rota.worker.executors.process import family
+from rota.worker.memory import memory_of
 from rota.worker.supervisor import wire
 from rota.worker.supervisor.block import SIZE, Block, Entry, Sight, shared_file
 from rota.worker.supervisor.leash import STACK_SIGNAL, Ends
 from rota.worker.supervisor.report import CrashReport, Ending, Running
-from rota.worker.supervisor.shown import PAGE
 from rota.worker.supervisor.wire import Facts, Failed
 
 STACK_LIMIT = 64_000
@@ -46,6 +47,8 @@ class Child:
         self.told_to_stop: float | None = None
         self.told_now = False
         self.retired = False
+        self.ordered: OrderVerb | None = None
+        """What somebody asked of it from afar: then nobody takes its place."""
         self.gone = False
         self.ended_for: Ending | None = None
         self.culprits: tuple[UUID, ...] = ()
@@ -113,15 +116,25 @@ class Child:
         self.retired = True
         self._say(wire.RETIRE)
 
+    def order(self, verb: OrderVerb) -> None:
+        """Pass on what somebody asked of it from afar: it may stand still, and not hear of it by itself."""
+        if self.ordered is verb:
+            return
+        self.ordered = verb
+        if verb is OrderVerb.STOP:
+            self.stop()
+        else:
+            self._say(wire.RETIRE)
+
     def kill(self, ending: Ending, culprits: Sequence[UUID] = ()) -> None:
         """End it at once, with everything that its jobs started in its process group."""
         if self.pid == 0:
             return  # it is just being started; it is ended once it is there
         if self.ended_for is None:
             self.ended_for, self.culprits = ending, tuple(culprits)
+        # Its group is led by it, so that this ends it too. `process.kill()` would first look whether it has ended, and
+        # thereby take the end away from who waits for it: then it would seem to have left with 255.
         self.kill_group()
-        with suppress(ProcessLookupError):
-            self.process.kill()
 
     def kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -137,7 +150,7 @@ class Child:
 
     @property
     def working(self) -> bool:
-        return self.facts is not None and self.told_to_stop is None and not self.retired
+        return self.facts is not None and self.told_to_stop is None and not self.retired and not self.ordered
 
     def look(self) -> Sight:
         return self.block.look()
@@ -164,11 +177,7 @@ class Child:
 
     def measure(self) -> int | None:
         """Bytes of memory that it uses."""
-        try:
-            pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
-            self.rss = int(pages) * PAGE or self.rss
-        except (OSError, ValueError, IndexError):
-            self.rss = self.look().rss or self.rss
+        self.rss = memory_of(self.pid) or self.look().rss or self.rss
         return self.rss
 
     async def write_stack(self, within: float = 1.0) -> str:
@@ -240,6 +249,10 @@ class Child:
             self.facts, self.ready_at = wire.facts(fields), monotonic()
         elif word == wire.FAILED:
             self.failed = Failed(**fields)
+        elif word == wire.ORDERED:
+            self.ordered = OrderVerb(fields["verb"])
+            if self.ordered is OrderVerb.STOP and self.told_to_stop is None:
+                self.told_to_stop = monotonic()  # so that it is seen to that it ends
         elif word == wire.BYE:
             self.bye = fields["code"]
 

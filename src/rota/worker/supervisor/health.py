@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import ipaddress
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from rota.errors import ConfigError, RotaError
 
 PATIENCE = 5.0
 LONGEST_REQUEST = 8_192
+RELAYED = re.compile(rb"^(?:x-forwarded-for|forwarded|via|x-real-ip):", re.IGNORECASE | re.MULTILINE)
+HOST = re.compile(rb"^host: *(\[[^\]\r]*\]|[^:\r]*)", re.IGNORECASE | re.MULTILINE)
 
 
 class Answer(NamedTuple):
@@ -52,7 +55,7 @@ class Page(NamedTuple):
 
 
 class HealthPort:
-    """Answers `GET /livez`, `/readyz` and `/startupz`: 200 or 503. Why not is told to this machine only.
+    """Answers `GET /livez`, `/readyz` and `/startupz`: 200 or 503. Why not is told to this machine only, by its name.
 
     So are `pages`, which tell more, such as `/metrics`; from afar they need the token.
     """
@@ -94,7 +97,8 @@ class HealthPort:
         ):
             async with asyncio.timeout(PATIENCE):
                 request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(await self._told(request, near=_is_near(writer.get_extra_info("peername"))))
+                near = _is_near(writer.get_extra_info("peername")) and _is_for_here(request)
+                writer.write(await self._told(request, near=near))
                 await writer.drain()
         writer.close()
         with suppress(OSError, TimeoutError):
@@ -158,3 +162,23 @@ def _is_near(peer: object) -> bool:
         return isinstance(peer, tuple) and ipaddress.ip_address(peer[0]).is_loopback
     except ValueError:
         return False
+
+
+def _is_for_here(request: bytes) -> bool:
+    """Whether it is meant for this machine by a name that only it has.
+
+    A page of a stranger, whose name was pointed at this machine while
+    somebody looks at it here, comes from here too, and brings its own name.
+    """
+    if RELAYED.search(request):
+        return False
+    names = [name.decode("latin-1").strip("[] ").lower() for name in HOST.findall(request)]
+    return all(name in ("", "localhost", socket.gethostname().lower()) or _is_address(name) for name in names)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from rota._core.worker_order import OrderVerb
 from rota.worker.supervisor import wire
 from rota.worker.supervisor.block import Block, Phase
 from rota.worker.supervisor.shown import LastLines, Shown
@@ -74,6 +75,10 @@ class Leash:
 
     def failed(self, failed: Failed) -> None:
         self._send(wire.line(wire.FAILED, **failed._asdict()))
+
+    def ordered(self, verb: OrderVerb) -> None:
+        """Somebody asked from afar that the worker goes, and it does."""
+        self._send(wire.line(wire.ORDERED, verb=verb.value))
 
     def bye(self, code: int) -> None:
         """The worker has ended as it should, and its session with it."""

@@ -34,6 +34,8 @@ class Post:
         self.renew_at = 0.0
         self.renewal: str | None = None
         """Why the child is to be replaced, if it is."""
+        self.closed = False
+        """Its child was asked from afar to go: nobody follows it."""
         self._asked_at = 0.0
         self._command, self._stirred, self._on_end = command, stirred, on_end
         self._tasks: set[asyncio.Task[None]] = set()
@@ -45,7 +47,7 @@ class Post:
         """See that somebody works here."""
         if self.child is None and self.heir is not None:
             self.child, self.heir = self.heir, None
-        if self.child is None and now >= self.start_at:
+        if self.child is None and not self.closed and now >= self.start_at:
             self.child = self._employ()
 
     def renew(self, why: str) -> None:
@@ -58,6 +60,14 @@ class Post:
             return False
         self.renewal = None
         return True
+
+    def close(self) -> None:
+        """Let nobody follow the child."""
+        self.closed, self.renewal = True, None
+
+    def unwanted(self, child: Child) -> bool:
+        """Whether this one came to follow a child that was asked to go."""
+        return self.closed and child.ordered is None and child not in self.leaving
 
     def call_heir(self) -> None:
         """Start the replacement; the old child goes on until it works."""

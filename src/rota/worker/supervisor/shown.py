@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import resource
-import sys
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from math import inf
-from pathlib import Path
 from time import monotonic
 from typing import Any
 from uuid import UUID
 
 from rota.worker.execution import Run, Stop
+from rota.worker.memory import memory_used
 from rota.worker.runner import Runner
 from rota.worker.session import Session
 from rota.worker.supervisor.block import (
@@ -47,7 +45,6 @@ EMPTY = bytes(ENTRY.size)
 UNKNOWN = (0xFFFF, inf)
 MEASURE_EVERY = 1.0
 BEGINNING_SIZE = BEGINNING.size
-PAGE = resource.getpagesize()
 
 
 class Shown:
@@ -114,7 +111,7 @@ class Shown:
         self.sweep()
         if now - self._measured > MEASURE_EVERY:
             self._measured = now
-            COUNT.pack_into(self._memory, RSS, memory_used())
+            COUNT.pack_into(self._memory, RSS, memory_used() or 0)
             if self.runner is not None:
                 SMALL.pack_into(self._memory, ZOMBIES, self.runner.threads.zombies)
         TIME.pack_into(self._memory, LOOKED, now)
@@ -192,12 +189,3 @@ class LastLines(logging.Handler):
             self._block.write_line(self.format(record))
         except Exception:  # a record that cannot be formatted is shown by the other handlers
             self.handleError(record)
-
-
-def memory_used() -> int:
-    """Bytes of memory that this process uses now; where the system does not say, the most that it ever did."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
-    except (OSError, ValueError, IndexError):
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024

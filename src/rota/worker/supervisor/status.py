@@ -74,6 +74,8 @@ class Status:
         """How a post is, and whether something is wrong there."""
         child, name = post.child, f"child {post.number}"
         if child is None:
+            if post.closed:
+                return f"{name} was asked from afar to go, and has gone", True
             if not post.deaths:
                 return f"{name} is starting", True
             wait = max(0.0, post.start_at - monotonic())
@@ -92,6 +94,8 @@ class Status:
         if child.facts is None:
             what = "reaches for the store" if sight.phase is Phase.OPENING else "is starting"
             return f"{what} since {now - child.started:.0f} s"
+        if child.ordered is not None:
+            return f"is {child.ordered.doing}, asked from afar"
         if child.told_to_stop is not None:
             return "is stopping"
         if stuck(sight, now, child.facts.stall):

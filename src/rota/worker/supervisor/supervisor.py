@@ -84,20 +84,25 @@ class Supervisor:
         self.posts = [
             Post(number + 1, plan.command, self._stirred.set, self._ended) for number in range(plan.processes)
         ]
-        self.status = Status(self.posts, lambda: self.facts is not None, lambda: self.stops > 0)
+        self.status = Status(self.posts, lambda: self.facts is not None, lambda: self.finishing)
         self._notifier = Notifier()
         self._failed: Failed | None = None
         self._interrupted = False
         self._beside: set[asyncio.Task[None]] = set()
 
+    @property
+    def finishing(self) -> bool:
+        """Whether it ends when its children have: it was told to stop, or each of them was asked to go."""
+        return self.stops > 0 or all(post.closed for post in self.posts)
+
     async def run(self) -> int:
-        """Until every child has gone after a stop. 0: every job that was begun has ended; 1: some were handed back."""
+        """Until every child has gone for good. 0: every job that was begun has ended; 1: some were handed back."""
         health = self._health()
         if health is not None:
             await health.open()
             log.info("health is told at http://%s/readyz.", health.address)
         try:
-            while not (self.stops and not any(post.everyone() for post in self.posts)):
+            while not (self.finishing and not any(post.everyone() for post in self.posts)):
                 self._round(monotonic())
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK):
@@ -138,13 +143,14 @@ class Supervisor:
         self._stirred.set()
 
     def renew(self) -> None:
-        """Replace every child by a new one, which imports the app anew; one after another."""
-        if self.stops:
+        """Replace every child by a new one, which imports the app anew; one after another. Who was asked to go goes."""
+        if self.finishing:
             return
         log.info("every child is replaced, one after another.")
         self._notifier.reloading()
         for post in self.posts:
-            post.renew("it was asked for")
+            if not post.closed:
+                post.renew("it was asked for")
         self._stirred.set()
 
     def tell(self) -> None:
@@ -163,7 +169,8 @@ class Supervisor:
             for child in post.everyone():
                 if child.facts is not None:
                     self._welcome(post, child, child.facts)
-                if self.stops and child.pid:
+                self._heed_order(post, child)
+                if child.pid and (self.stops or post.unwanted(child)):
                     child.stop(now=self.stops > 1)  # also one that came since the signal
                 self.watch.look(child)
                 self._insist(child, now)
@@ -195,6 +202,19 @@ class Supervisor:
         self._notifier.ready()
         if self._when_ready is not None:
             self._do_beside(self._when_ready(self))
+
+    def _heed_order(self, post: Post, child: Child) -> None:
+        """If somebody asked from afar that this child goes, nobody follows it."""
+        if child.ordered is None or child is not post.child or post.closed:
+            return
+        reloading = post.renewal is not None
+        post.close()
+        log.info("child %d was asked from afar to %s; nobody takes its place.", post.number, child.ordered)
+        if self.finishing and not self.stops:
+            log.info("every child was asked to go: this worker ends when they have.")
+            self._notifier.stopping()
+        elif reloading and not any(other.renewal for other in self.posts):
+            self._notifier.ready()
 
     def _insist(self, child: Child, now: float) -> None:
         """End a child that does not end by itself when it should."""
@@ -258,6 +278,7 @@ class Supervisor:
     def _ended(self, post: Post, child: Child, code: int) -> None:
         """A child is gone. Heard at once, whatever the reason."""
         child.kill_group()  # what its jobs have started and left behind
+        self._heed_order(post, child)  # its last words
         if self.facts is None and child.facts is not None:
             self._learn(child.facts)  # it died as soon as it worked
         sight = child.look()
@@ -269,7 +290,7 @@ class Supervisor:
         elif not clean:
             self._died(post, child, child.report(code))
         else:
-            post.left(child, blameless=child.told_to_stop is not None or sight.begun > 0)
+            post.left(child, blameless=post.closed or child.told_to_stop is not None or sight.begun > 0)
 
     def _could_not_start(self, post: Post, child: Child, failed: Failed) -> None:
         if self.facts is None and not self.stops:
@@ -293,9 +314,9 @@ class Supervisor:
             )
 
     def _died(self, post: Post, child: Child, report: CrashReport) -> None:
-        if self.stops:
+        if self.stops or post.closed:
             self._interrupted = self._interrupted or bool(report.running)
-        missed = child is post.child and not self.stops
+        missed = child is post.child and not self.stops and not post.closed
         pause = post.left(child, blameless=report.ended_for is not None)
         self.reports = [*self.reports[-9:], report]
         jobs = ", ".join(

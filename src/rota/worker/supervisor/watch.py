@@ -118,7 +118,7 @@ class Watch:
         sent = monotonic()
         try:
             async with asyncio.timeout(child.facts.beat):
-                beat = await self.store.beat(session, lease=child.facts.lease, holding=held)
+                beat = await self.store.beat(session, lease=child.facts.lease, holding=held, memory=child.rss)
         except (StoreError, TimeoutError):
             await asyncio.sleep(min(1.0, child.facts.beat / 2))
             return
@@ -128,6 +128,8 @@ class Watch:
             child.block.keep(session, sent)
             for job_id in (*beat.cancel, *beat.lost):
                 child.told.setdefault(job_id, sent)
+            if beat.order is not None:
+                child.order(beat.order)
         elif child.look().session == session:
             child.fenced_at = sent
 

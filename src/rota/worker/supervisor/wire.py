@@ -41,7 +41,7 @@ class Failed(NamedTuple):
     """The whole text for people, where the message alone is not all of it."""
 
 
-READY, FAILED, BYE = "ready", "failed", "bye"
+READY, FAILED, ORDERED, BYE = "ready", "failed", "ordered", "bye"
 STOP, NOW, RETIRE = "stop", "now", "retire"
 
 

@@ -1,7 +1,7 @@
 -- The audit by filter, newest first.
 -- Reads index audit_actor, audit_action, audit_job, audit_about, audit_correlation
 -- or audit_at, whichever fits what is asked; else the key of audit backwards.
-SELECT actor, action, job_id, reason, before, after, at, about, correlation_id, id
+SELECT actor, action, job_id, reason, before, after, at, about, correlation_id, id, origin
 FROM rota.audit
 WHERE (%(actor)s::text IS NULL OR actor = %(actor)s::text)
   AND (%(action)s::text IS NULL OR action = %(action)s::text)

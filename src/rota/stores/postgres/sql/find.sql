@@ -1,7 +1,6 @@
--- List jobs by filter, a page at a time, newest first. Ids are made
--- in order of time, so the page key is the id.
--- Reads the keys, or the index of a value that is asked for: those of 0001, and of finished days those of 0012. What has no index
--- (arguments, errors, priorities) is looked for along the key, job by job. When a job was made bounds its id, to a day.
+-- Jobs by filter: the text that find_newest, find_oldest and find_urgent end, each in its order and at its page.
+-- Reads the keys, or the index of a value that is asked for: those of 0001, and of finished days those of 0012. What has no
+-- index (arguments, errors, priorities, attempts) is looked for along the key, job by job. When a job was made bounds its id, to a day.
 SELECT
     id, version, state, task, queue, priority, payload::text, attempt, max_attempts, snoozes, losses, run_at,
     created_at, updated_at, claimed_at, finished_at, deadline, timeout, cancel_requested_at, session_id, tenant,
@@ -30,6 +29,8 @@ WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (%(category)s::text IS NULL OR coalesce(category, '') = %(category)s::text)
   AND (%(priority_from)s::integer IS NULL OR priority + 0 >= %(priority_from)s::integer)
   AND (%(priority_to)s::integer IS NULL OR priority + 0 <= %(priority_to)s::integer)
+  AND (%(attempt_from)s::integer IS NULL OR attempt + 0 >= %(attempt_from)s::integer)
+  AND (%(attempt_to)s::integer IS NULL OR attempt + 0 <= %(attempt_to)s::integer)
   AND (%(args)s::jsonpath IS NULL OR jsonb_path_match(payload, %(args)s::jsonpath, '{}', true))
   AND (%(error)s::text IS NULL OR state <> 'completed')
   AND (%(error)s::text IS NULL OR error_class = %(error)s::text OR (error_class IS NOT NULL AND (
@@ -37,6 +38,3 @@ WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
        WHERE a.job_id = all_jobs.id
          AND (a.error_type = %(error)s::text OR right(a.error_type, length(%(error)s::text) + 1) = '.' || %(error)s::text)
        LIMIT 1)))
-  AND (%(before)s::uuid IS NULL OR id < %(before)s::uuid)
-ORDER BY id DESC
-LIMIT %(limit)s

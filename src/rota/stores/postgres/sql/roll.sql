@@ -1,5 +1,5 @@
--- Merge the minutes of all sessions that none of them may change any more, and
--- drop minutes that are too old. Answers how many minutes were merged.
+-- Merge the minutes of all sessions that none of them may change any more.
+-- Answers how many minutes were merged.
 --
 -- What is deleted is inserted again in the same statement, added up: whoever
 -- rolls at the same time waits for these rows and then finds none of them.
@@ -8,9 +8,6 @@ WITH closed AS (
     SELECT DISTINCT m.minute FROM rota.minutes AS m
     WHERE m.session_id <> '00000000-0000-0000-0000-000000000000'
       AND m.minute <= coalesce(%(now)s::timestamptz, now()) - %(merged_after)s::interval
-      AND m.minute > coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval
-), old AS (
-    DELETE FROM rota.minutes AS m WHERE m.minute <= coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval
 ), gone AS (
     DELETE FROM rota.minutes AS m
     WHERE m.minute = ANY (ARRAY (SELECT c.minute FROM closed AS c))

@@ -3,4 +3,4 @@
 -- Reads the keys of minutes, tenant_minutes and lane_minutes, from where the last sum ended.
 SELECT rota.sum_hours(
     coalesce(%(now)s::timestamptz, now()) - %(merged_after)s::interval,
-    coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval)
+    coalesce(%(now)s::timestamptz, now()) - %(hours_kept)s::interval)

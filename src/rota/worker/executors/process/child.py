@@ -24,8 +24,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeAlias, cast
 
+from rota._core.outcome import completed
 from rota.config import hand_over
-from rota.current import RunningJob, keeper, running
+from rota.current import RunningJob, home, keeper, running
+from rota.stores.contract import Answer
 from rota.task import Task
 from rota.worker.executors.process import telling
 from rota.worker.executors.process.place import Place, Surroundings, find, take_over
@@ -171,6 +173,7 @@ class Child:
     async def _run(self, job: RunningJob, number: int, place: Place) -> None:
         running.set(job)
         keeper.set(self.telling.line)
+        home.set(None if self._app is None else self._app.store)
         limit_cpu(self._boot["limits"]["cpu"])
         self._begun = self.telling.number = number
         try:
@@ -199,12 +202,23 @@ class Child:
                 raise Interrupted("this job was told to stop before it began")
             value = await self._called(job, task, partial(task.fn, *args, **kwargs))
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the job, not the process
+            await _undo(job)
             return telling.raised(error, task.retry), b""
         try:
             text = task.dump_result(value)
         except BaseException as error:
+            await _undo(job)
             return telling.raised(error, task.retry) | {"how": "unstorable"}, b""
-        return {"how": "returned", "result": text is not None}, (text or "").encode()
+        end: Header = {"how": "returned", "result": text is not None}
+        if job.work is not None:
+            try:
+                done = completed(job.job)._replace(result_json=text)
+                # What came too late is told as any end: the worker hears from the store that it did.
+                end["written"] = (await job.work.complete(done)).answer is Answer.APPLIED
+            except BaseException as error:
+                await _undo(job)
+                return telling.raised(error, task.retry), b""
+        return end, (text or "").encode()
 
     async def _called(self, job: RunningJob, task: Task[..., Any], call: Callable[[], Any]) -> Any:
         """The handler inside all middleware; the first that was registered is outermost."""
@@ -247,6 +261,11 @@ class Child:
         if not _is_open(self._descriptor):
             os._exit(LINE_CUT)  # nobody would ever hear of the end
         _hand_in(done, value, error)
+
+
+async def _undo(job: RunningJob) -> None:
+    if job.work is not None:
+        await job.work.undo()
 
 
 def _hand_in(done: Future[Any], value: Any, error: BaseException | None) -> None:

@@ -12,7 +12,7 @@ from itertools import count
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
-from rota._core.outcome import HandedBack, Outcome
+from rota._core.outcome import HandedBack, Outcome, Returned
 from rota._core.process import Process
 from rota.task import Task
 from rota.worker.endings import abandoned
@@ -223,6 +223,7 @@ class Children:
         del self._working[run]
         limit = getattr(self._host.settings, "result_limit", 262_144)
         outcome = ends.said(run, header, body, limit)
+        run.written = bool(header.get("written")) and isinstance(outcome, Returned)
         if child.left_behind():
             log.warning(
                 "job %s (%s) has ended and left processes behind; they are ended with its child process %d.",

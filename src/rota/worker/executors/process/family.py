@@ -106,14 +106,6 @@ def children_of(pid: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def memory_of(pid: int) -> int | None:
-    """Bytes that a living process holds."""
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        pages = int((PROC / str(pid) / "statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
 def _end_all(look: Callable[[], set[int]]) -> int:
     """End what `look` finds until it finds nothing more: what is ended may have started others meanwhile."""
     ended: set[int] = set()

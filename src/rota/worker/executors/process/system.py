@@ -29,6 +29,7 @@ def settle_in(parent: int, limits: Mapping[str, float | None]) -> None:
             Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE), encoding="ascii")
     if os.getppid() != parent:
         os._exit(0)  # the worker died before we could ask to die with it
+    os.umask(int(limits["umask"] or 0))
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, limits["files"])
     _limit(resource.RLIMIT_DATA, limits["memory"])
