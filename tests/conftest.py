@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -38,14 +38,23 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A test that leaves Rota's log silent fails itself, not those after it that listen."""
+    log = logging.getLogger("rota")
+    before = (log.level, log.disabled, log.propagate)
+    yield
+    assert (log.level, log.disabled, log.propagate) == before
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def server() -> Iterator[object]:
     """A PostgreSQL server that lives as long as the test run: embedded, or as servers.py says."""
     from rota.stores.postgres.embedded import EmbeddedServer
 
     wanted = servers.chosen()
     own = wanted or servers.pooled()  # a pooler needs a port
-    server = servers.Server(wanted) if own else EmbeddedServer(Path(tmp_path_factory.mktemp("cluster")))
+    server = servers.Server(wanted) if own else EmbeddedServer(servers.new_home("rota-cluster-"))
     server.start()
     yield server
     server.destroy()

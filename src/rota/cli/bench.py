@@ -45,7 +45,8 @@ def bench(call: Call, *, seconds: float, yes: bool) -> None:
     is. Absolute numbers hold on this machine only, ratios tell more.
     """
     import asyncio
-    import logging
+
+    from rota.cli.logs import hushed
 
     if not SHORTEST <= seconds <= LONGEST:
         raise click.UsageError(
@@ -54,10 +55,7 @@ def bench(call: Call, *, seconds: float, yes: bool) -> None:
     settings = call.settings()
     if settings.address().startswith("memory"):
         raise exits.Wrong("a memory store has no server to measure. Give --url postgresql://… or embedded:.")
-    logging.getLogger("rota").setLevel(
-        logging.CRITICAL
-    )  # the worker's own words are not about anybody's jobs
-    with _ends_in_order():
+    with _ends_in_order(), hushed():  # the worker's own words are not about anybody's jobs
         asyncio.run(_unless_at_work(call, settings, yes=yes))
         report = _measure(call, settings, seconds)
     call.output.table(

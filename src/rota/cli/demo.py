@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import shlex
 import signal
@@ -55,6 +54,7 @@ def demo(call: Call, directory: str | None, *, port: int | None, browser: bool) 
     of new jobs, so that you can look around and try commands beside it, until Ctrl-C.
     """
     from rota.app import Rota
+    from rota.cli.logs import hushed
     from rota.cli.tour import define_tasks
     from rota.config import Settings
     from rota.stores.postgres.embedded import EmbeddedServer
@@ -63,7 +63,6 @@ def demo(call: Call, directory: str | None, *, port: int | None, browser: bool) 
         raise click.UsageError(
             "the demo has a server of its own; leave --url out, or choose its place with --dir."
         )
-    logging.getLogger("rota").setLevel(logging.CRITICAL)  # failures are part of the show
     place = Path(directory).absolute() if directory else _place()
     server = EmbeddedServer(place)
     ran_before = server.running()
@@ -72,7 +71,8 @@ def demo(call: Call, directory: str | None, *, port: int | None, browser: bool) 
     app = Rota(settings=Settings.load(url=url, app=None))
     define_tasks(app)
     try:
-        asyncio.run(_show(call, app, url, port, browser=browser and call.output.terminal))
+        with hushed():  # failures are part of the show
+            asyncio.run(_show(call, app, url, port, browser=browser and call.output.terminal))
     finally:
         if not ran_before:
             server.stop()

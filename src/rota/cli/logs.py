@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from rota._core.redaction import redacted, redacted_text
 from rota.current import running
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rota.config import Settings
 
 PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -79,3 +82,15 @@ def _job() -> dict[str, str]:
 def silence() -> None:
     """Keep what libraries log (a lost connection, say) from between the lines of a command that tells it itself."""
     logging.getLogger().addHandler(logging.NullHandler())
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Keep Rota's own log from between the lines of a command whose jobs are a show, and give it its level back."""
+    log = logging.getLogger("rota")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
