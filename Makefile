@@ -8,6 +8,9 @@ INSTALLED := $(VENV)/.installed
 ARGS ?=
 SEEDS ?= 3
 
+# Tests start hundreds of processes, and some machines forbid Python to keep what it compiled: each would compile Rota anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo check test lint types docs bench chaos mutants reliability requirements format system clean
 
