@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import stat
@@ -17,7 +18,7 @@ from build import failed, new_id
 from rota._core.job import Scope, State
 from rota._core.job_filter import JobFilter
 from rota.admin import transfers
-from rota.cli import exits
+from rota.cli import exits, transfer
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -386,6 +387,15 @@ def test_ctrl_c_ends_an_import_that_waits_for_its_next_line(rota, jobs, other):
     waiting.communicate()
 
     assert returned == exits.INTERRUPTED
+
+
+async def test_ctrl_c_while_a_batch_is_written_ends_the_import_before_it_waits_for_the_next():
+    asyncio.current_task().cancel()  # what the event loop does with the signal
+    with pytest.raises(KeyboardInterrupt):
+        transfer._batch(iter(["a line"]), 1)
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)
 
 
 def test_a_file_in_which_everything_has_ended_is_nothing(rota, jobs, other, moved):

@@ -166,11 +166,18 @@ def _batch(lines: Iterator[str], most: int) -> list[str]:
 @contextmanager
 def _stopped_by_ctrl_c() -> Iterator[None]:
     """End a wait for the next line at once: the event loop would only note the signal, and read on."""
+    import asyncio
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        task = asyncio.current_task()
+        if (
+            task is not None and task.cancelling()
+        ):  # pressed while the last batch was written: heard, not yet told
+            raise KeyboardInterrupt
         yield
     finally:
         signal.signal(signal.SIGINT, before)

@@ -144,8 +144,8 @@ async def test_numbers_of_an_hour_are_found_by_their_minutes(store):
     with overheard() as sent:
         [total] = (await store.figures(3600.0)).totals
         series = await store.series(3600.0, 300.0)
-    assert total.jobs == 5 * 61
-    assert sum(one.jobs for part in series.slices for one in part.totals) in range(5 * 61, 5 * 66)
+    assert total.jobs in (5 * 60, 5 * 61), "the minute may have ended since the first line"
+    assert sum(one.jobs for part in series.slices for one in part.totals) in range(5 * 60, 5 * 66)
     assert {one.custom for one in sent if "rota.minutes" in one.sql} == {True}, (
         "planned once for any stretch of time"
     )
