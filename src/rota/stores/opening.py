@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rota.config import checked_url, masked
+from rota.errors import RotaError
 
 if TYPE_CHECKING:
     from rota.config import Settings
     from rota.stores.contract import Store
+    from rota.stores.postgres.embedded import EmbeddedServer
     from rota.stores.postgres.probe import Probe
 
 log = logging.getLogger("rota")
@@ -116,10 +118,15 @@ def empty_database(url: str) -> None:
     empty(url)
 
 
-def _postgres(url: str, settings: Settings, clock: Callable[[], datetime] | None = None) -> Store:
+def _postgres(
+    url: str,
+    settings: Settings,
+    clock: Callable[[], datetime] | None = None,
+    revive: Callable[[], object] | None = None,
+) -> Store:
     from rota.stores.postgres import PostgresStore
 
-    return PostgresStore(url, clock=clock, listen_url=settings.listen_url)
+    return PostgresStore(url, clock=clock, listen_url=settings.listen_url, revive=revive)
 
 
 def _start_embedded(path: Path, settings: Settings) -> Store:
@@ -129,7 +136,7 @@ def _start_embedded(path: Path, settings: Settings) -> Store:
     server = EmbeddedServer(path)
     url = server.start()
     log.info("jobs are kept in the embedded PostgreSQL at %s (%s)", server.data_path, masked(url))
-    store = _postgres(url, settings)
+    store = _postgres(url, settings, revive=lambda: _revive(server))
 
     async def prepare() -> None:
         await store.migrate()
@@ -137,6 +144,15 @@ def _start_embedded(path: Path, settings: Settings) -> Store:
 
     asyncio.run(prepare())
     return store
+
+
+def _revive(server: EmbeddedServer) -> None:
+    """Nobody else looks after an embedded server: whoever misses it starts it again. Blocks."""
+    try:
+        if server.revive():
+            log.warning("the embedded PostgreSQL at %s had died; it was started again", server.data_path)
+    except RotaError as error:  # the caller says what it missed; this is why it is still missing
+        log.warning("the embedded PostgreSQL had died, and cannot be started again: %s", error)
 
 
 class LateStore:

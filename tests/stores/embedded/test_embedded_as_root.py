@@ -131,7 +131,7 @@ def test_programs_below_a_private_home_are_copied_to_where_the_account_can_run_t
 
     assert program.parents[3].name.startswith("programs-18-")
     assert program.is_relative_to("/var/lib/rota")
-    assert EmbeddedServer(server.path).start() != url
+    assert EmbeddedServer(server.path).start() == url
     shutil.rmtree(program.parents[3])
 
 

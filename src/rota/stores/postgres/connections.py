@@ -85,9 +85,15 @@ TYPES.register_loader("timestamptz", UtcLoader)
 class Connections:
     """The connections of one event loop."""
 
-    def __init__(self, url: str, clock: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], datetime] | None = None,
+        revive: Callable[[], object] | None = None,
+    ) -> None:
         self.url = url
         self._clock = clock
+        self._revive = revive
         self.direct = False
         """Whether we talk to the server itself, so that it may keep our statements prepared."""
         self.in_utc = False
@@ -266,6 +272,8 @@ class Connections:
                     days_made = True
                     await self._make_days()
                     continue
+                if self._revive is not None and repeatable(error):
+                    await asyncio.to_thread(self._revive)
                 pause = min(0.05 * 2**tries, 1.0) * random.uniform(0.5, 1.5)  # noqa: S311
                 if not repeatable(error) or time.monotonic() + pause - began > within:
                     raise await self._explained(error) from error

@@ -107,23 +107,30 @@ class PostgresStore(Account, Retained):
     """Jobs in schema `rota` of a PostgreSQL database.
 
     May be used from several event loops and threads; each loop has its own
-    connections. `clock` replaces the server's clock in tests.
+    connections. `clock` replaces the server's clock in tests. `revive` is called after a
+    connection fault, in a thread: who owns the server may start it again there.
     """
 
     name = "PostgreSQL"
 
     def __init__(
-        self, url: str, *, clock: Callable[[], datetime] | None = None, listen_url: str | None = None
+        self,
+        url: str,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        listen_url: str | None = None,
+        revive: Callable[[], object] | None = None,
     ) -> None:
         self.url = url
         self._clock = clock
         self._listen_url = listen_url
+        self._revive = revive
         self._foreign = Foreign(url, clock)
         self._lending = Lending(url)
         self._desks: PerLoop[Desk] = PerLoop(self._make_desk)
 
     def _make_desk(self) -> Desk:
-        connections = Connections(self.url, self._clock)
+        connections = Connections(self.url, self._clock, self._revive)
         claims = Claims(connections)
         settler = Settler(connections, claims)
         pruner = Pruner(connections)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PORT = 5432  # only part of the socket's name
 SOCKET = f".s.PGSQL.{PORT}"
+NAMED = "run"
+"""A link to the directory of the socket: the address of a server stays the same when it is started again."""
 LONGEST_SOCKET = 103  # bytes of a socket's path: macOS takes 103, Linux 107
 LONGEST_LOG = 4 * 1024 * 1024
 LONGEST_QUOTE = 64 * 1024
@@ -68,9 +70,11 @@ class Postmaster:
         if found is None or not found.ready:
             return None  # not asked before it is ready: each question would be a line in its log
         # After a move the recorded paths are the old ones; in a copy they are those of the original.
-        sockets = found.sockets if self._is_mine(found) else self.home / found.sockets.name
+        sockets = found.sockets if _same(found.files, self.files) else self.home / found.sockets.name
         if not (sockets / SOCKET).exists():
             return None
+        if _same(self.home / NAMED, sockets) and _usable(self.home / NAMED):
+            sockets = self.home / NAMED
         url = f"postgresql://rota@/rota?host={quote(str(sockets))}&port={PORT}"
         answer = pq.PGconn.ping(f"{url}&connect_timeout=2".encode())
         return url if answer == pq.Ping.OK else None
@@ -82,10 +86,14 @@ class Postmaster:
             return None
         return found.pid
 
+    def died(self) -> bool:
+        """Whether a server ended without the good-bye that a stop leaves: it was killed, or its machine was."""
+        return (self.files / "postmaster.pid").exists() and self.pid() is None
+
     def is_run_by_hand(self) -> bool:
         """Whether somebody started a server here without us (pg_ctl), and so without our lock."""
         found = self.pid_file()
-        return found is not None and self._is_mine(found) and self.pid() is not None
+        return found is not None and _same(found.files, self.files) and self.pid() is not None
 
     def spawn(self, binaries: Binaries, account: Account | None, alive: int) -> int:
         """Start a server that outlives us; give back where in the log its words begin.
@@ -121,7 +129,7 @@ class Postmaster:
         """The directories that `spawn` made for sockets, as far as they are known."""
         found = self.pid_file()
         made = list(self.home.glob("run-*"))
-        if found is not None and found.sockets.name.startswith("rota-") and self._is_mine(found):
+        if found is not None and found.sockets.name.startswith("rota-") and _same(found.files, self.files):
             made.append(found.sockets)
         return made
 
@@ -129,6 +137,7 @@ class Postmaster:
         """Remove what a dead server left: PostgreSQL would believe in any process of the same number."""
         for directory in (*sockets, *self.sockets_made()):
             _remove_sockets(directory)
+        (self.home / NAMED).unlink(missing_ok=True)
         (self.files / "postmaster.pid").unlink(missing_ok=True)
 
     def said(self, since: int = 0) -> str:
@@ -140,29 +149,28 @@ class Postmaster:
         except FileNotFoundError:
             return ""
 
-    def _is_mine(self, found: PidFile) -> bool:
-        try:
-            return found.files.samefile(self.files)
-        except OSError:
-            return False
-
     def _make_sockets(self, account: Account | None) -> Path:
         # A new directory for each start. Nobody can have made it before us, and a server whose directory was
         # deleted under it cannot, when it notices, remove the socket of its successor.
         temporary = Path(tempfile.gettempdir()).resolve()
         for prefix, parent in (("run-", self.home), ("rota-", temporary), ("rota-", Path("/tmp"))):  # noqa: S108
-            fits = len(os.fsencode(parent / f"{prefix}12345678" / SOCKET)) <= LONGEST_SOCKET
-            # Both libpq and the server read lists here, with commas, quotes and blanks.
-            plain = re.fullmatch(r"[A-Za-z0-9/._+-]+", str(parent))
-            if fits and plain and (account is None or account.reaches(parent)):
+            if _usable(parent / f"{prefix}12345678") and (account is None or account.reaches(parent)):
                 sockets = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))  # mode 700
                 give(sockets, account)
+                self._name(sockets)
                 return sockets
         raise EmbeddedUnavailable(
             f"no directory is short enough for the socket of the embedded PostgreSQL in {self.home}, free of "
             f"blanks and signs, and open to its user (tried that, {temporary} and /tmp; {LONGEST_SOCKET} bytes "
             f"is the limit). Set TMPDIR to one that is. {ELSEWHERE}"
         )
+
+    def _name(self, sockets: Path) -> None:
+        """Let the link lead there, by a name and not by a path where it can: it is right after a move, too."""
+        new = self.home / f"{NAMED}.new"
+        new.unlink(missing_ok=True)
+        new.symlink_to(sockets.name if sockets.parent == self.home else sockets)
+        new.replace(self.home / NAMED)
 
     def _open_log(self, account: Account | None) -> int:
         with suppress(FileNotFoundError):
@@ -214,6 +222,19 @@ def run(
 def settings(**values: str | int | Path) -> list[str]:
     """Settings as every PostgreSQL program takes them."""
     return [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
+
+
+def _usable(sockets: Path) -> bool:
+    """Whether a socket may be there: both libpq and the server read lists, with commas, quotes and blanks."""
+    fits = len(os.fsencode(sockets / SOCKET)) <= LONGEST_SOCKET
+    return fits and re.fullmatch(r"[A-Za-z0-9/._+-]+", str(sockets)) is not None
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _remove_sockets(directory: Path) -> None:

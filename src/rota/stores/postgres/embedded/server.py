@@ -89,6 +89,14 @@ class EmbeddedServer:
             with suppress(OSError):  # something else was put into it
                 self.path.rmdir()
 
+    def revive(self) -> bool:
+        """Start it again if it died. One that was stopped, or deleted, on purpose stays so. Cheap when it runs."""
+        home = self._home()
+        if home is None or not Postmaster(home).died():
+            return False
+        self.start()
+        return True
+
     def running(self) -> bool:
         """Whether it accepts connections now."""
         with in_plain_words(self.path):
