@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
+# Most tests wait for servers and processes, so that more of them at once is quicker, also on two cores.
+AT_ONCE := -n 3 --dist worksteal
 SEEDS ?= 3
 
 # Tests start hundreds of processes, and some machines forbid Python to keep what it compiled: each would compile Rota anew.
@@ -32,8 +34,7 @@ lint: $(INSTALLED) ## format, lint, types and layers
 	$(BIN)/lint-imports --no-logo
 
 check: lint ## everything quick (below three minutes); for every edit
-	@# Most of it is waiting for servers and processes, so that more of it at once is quicker, also on two cores.
-	$(BIN)/python -m pytest -m "not slow and not chaos and not browser" -n 4 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not chaos and not browser" $(AT_ONCE) $(ARGS)
 
 types: $(INSTALLED) ## what a user's type checker sees of the public names
 	$(BIN)/pyright
@@ -41,13 +42,15 @@ types: $(INSTALLED) ## what a user's type checker sees of the public names
 test: lint types system ## everything: all tests, documentation and a small chaos; what CI runs
 	@# system has fetched npm if it may; in CI nothing may be missing.
 	$(BIN)/python scripts/assets.py --tests $(if $(filter true,$(CI)),--strict)
-	$(BIN)/python -m pytest --durations=15 $(ARGS)
+	$(BIN)/python -m pytest -m "not chaos" $(AT_ONCE) --durations=15 $(ARGS)
+	@# One after the other: what chaos measures is how long healing takes, and it wants the machine for itself.
+	$(BIN)/python -m pytest -m chaos --durations=15 $(ARGS)
 	@# system has fetched a second server if it may, and has named it if not.
 	@if [ "$${CI:-}" = true ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then set -x; \
-	ROTA_TEST_POSTGRES=system $(BIN)/python -m pytest tests/conformance tests/stores/postgres; fi
+	ROTA_TEST_POSTGRES=system $(BIN)/python -m pytest tests/conformance tests/stores/postgres $(AT_ONCE); fi
 	@# The contract again, with a pooler in transaction mode between every test and its server.
 	@if [ "$${CI:-}" = true ] || command -v pgbouncer >/dev/null 2>&1 || [ -x /usr/sbin/pgbouncer ]; then set -x; \
-	ROTA_TEST_POOLER=pgbouncer $(BIN)/python -m pytest tests/conformance; fi
+	ROTA_TEST_POOLER=pgbouncer $(BIN)/python -m pytest tests/conformance $(AT_ONCE); fi
 
 docs: $(INSTALLED) ## run every example of README.md and docs/
 	$(BIN)/python -m pytest tests/docs $(ARGS)
