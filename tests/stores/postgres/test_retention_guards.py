@@ -18,6 +18,7 @@ from rota._core.retention import ARCHIVED, EVERYTHING, Policy, Pruned, Pruning
 from rota.errors import PermissionMissing
 from rota.stores.contract import JobFilter
 from rota.stores.postgres import PostgresStore, retention
+from rota.stores.postgres.sqlfiles import statement
 from rota.stores.retention_contract import Retention
 
 DAY = 86_400.0
@@ -192,3 +193,21 @@ async def test_a_child_that_comes_while_its_parents_day_is_gone_through_keeps_th
     assert heard[0] < 79, "the parent was in a later batch"
     assert pruned == Pruned(finished=len(jobs) - 1)
     assert [job.id for job in await store.find(JobFilter(states=(State.COMPLETED,)))] == [last]
+
+
+async def test_a_day_that_is_dropped_while_its_size_is_looked_up_has_none(fresh_database, clock):
+    later = clock() + timedelta(days=9)
+    asked = {"now": later, "least": 0.0, "every": True, "keep": DAY}
+    looking = await psycopg.AsyncConnection.connect(fresh_database)
+    async with looking:
+        await looking.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+        await looking.execute("SELECT 1")  # what it sees from here on is of this moment
+        [[day]] = await rows(
+            fresh_database,
+            "SELECT min(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = "
+            "'rota.finished_jobs'::regclass",
+        )
+        await rows(fresh_database, f"DROP TABLE {day}")
+        found = await (await looking.execute(statement("prune_days"), asked)).fetchall()
+
+    assert (day.removeprefix("rota."), 0) in [(row[0], row[3]) for row in found]
