@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from rota._core.job import State
 from rota.errors import JobChanged, StoreError, StoreUnavailable
@@ -52,6 +54,8 @@ class JobTransaction:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._blocks: list[Any] = []
         self._beginning = asyncio.Lock()
+        self._ended = threading.RLock()
+        """An undo waits for a completion in its thread: it must not lend the connection to others meanwhile."""
 
     # What a handler in a thread does
 
@@ -153,7 +157,11 @@ class JobTransaction:
             )
         connection = self._awaited
         try:
-            for verb, values in self._ends(transition):
+            cursor = connection.cursor(row_factory=tuple_row)  # the handler may have chosen another
+            [(now, day_there)] = await (await cursor.execute(*self._ending())).fetchall()
+            if not day_there:
+                await asyncio.to_thread(self._make_days, now)
+            for verb, values in self._ends(transition, now):
                 rows = await (await connection.execute(statement(verb), values)).fetchall()
                 if rows and verb == "exchange":
                     await self.undo()
@@ -167,24 +175,36 @@ class JobTransaction:
         return Settled(transition.job.id, Answer.APPLIED, transition.to)
 
     def _complete_plain(self, connection: SyncConnection, transition: Transition) -> Settled:
-        try:
-            for verb, values in self._ends(transition):
-                rows = connection.execute(statement(verb), values).fetchall()
-                if rows and verb == "exchange":
-                    self._undo_plain()
-                    return Settled(transition.job.id, Answer.FENCED, None)
-            connection.commit()
-        except psycopg.OperationalError as error:
+        with self._ended:
+            try:
+                cursor = connection.cursor(row_factory=tuple_row)  # the handler may have chosen another
+                [(now, day_there)] = cursor.execute(*self._ending()).fetchall()
+                if not day_there:
+                    self._make_days(now)
+                for verb, values in self._ends(transition, now):
+                    rows = connection.execute(statement(verb), values).fetchall()
+                    if rows and verb == "exchange":
+                        self._undo_plain()
+                        return Settled(transition.job.id, Answer.FENCED, None)
+                connection.commit()
+            except psycopg.OperationalError as error:
+                self._undo_plain()
+                if not self._landed():
+                    raise self._uncommitted(error) from error
             self._undo_plain()
-            if not self._landed():
-                raise self._uncommitted(error) from error
-        self._undo_plain()
-        return Settled(transition.job.id, Answer.APPLIED, transition.to)
+            return Settled(transition.job.id, Answer.APPLIED, transition.to)
 
-    def _ends(self, transition: Transition) -> list[tuple[str, dict[str, Any]]]:
+    def _ending(self) -> tuple[Any, dict[str, Any]]:
+        return statement("ending"), {"now": None if self._clock is None else self._clock()}
+
+    def _make_days(self, now: datetime) -> None:
+        """Nobody has made this day's table yet: no worker ran for a week, or a test moved the clock."""
+        with psycopg.connect(self._lending.url, **OPTIONS | {"autocommit": True}) as connection:
+            connection.execute(statement("make_days"), {"now": now})
+
+    def _ends(self, transition: Transition, now: datetime) -> list[tuple[str, dict[str, Any]]]:
         """The statements that complete the job: the worker's own, so that its end is the same as any other's."""
-        job, now = transition.job, None if self._clock is None else self._clock()
-        result = transition.result_json
+        job, result = transition.job, transition.result_json
         ends: list[tuple[str, dict[str, Any]]] = [
             (
                 "exchange",
@@ -249,15 +269,16 @@ class JobTransaction:
 
     def _undo_plain(self) -> None:
         """Undo what is open, and let go of the connection; after a commit there is nothing to undo."""
-        connection, self._plain = self._plain, None
-        if connection is None:
-            return
-        try:
-            connection.rollback()
-        except Exception:
-            connection.close()
-        finally:
-            self._lending.to_threads.give_back(connection)
+        with self._ended:
+            connection, self._plain = self._plain, None
+            if connection is None:
+                return
+            try:
+                connection.rollback()
+            except Exception:
+                connection.close()
+            finally:
+                self._lending.to_threads.give_back(connection)
 
     def cut(self) -> None:
         connection = self._plain or self._awaited
