@@ -8,6 +8,7 @@ import logging
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota")
 
+AGAIN = 5.0
+"""Seconds after which an embedded server that could not be started again is tried once more."""
 EMBEDDED_PATH = ".rota"
 """Where the embedded server keeps its files unless told: in the current directory."""
 
@@ -122,11 +125,11 @@ def _postgres(
     url: str,
     settings: Settings,
     clock: Callable[[], datetime] | None = None,
-    revive: Callable[[], object] | None = None,
+    find: Callable[[], str | None] | None = None,
 ) -> Store:
     from rota.stores.postgres import PostgresStore
 
-    return PostgresStore(url, clock=clock, listen_url=settings.listen_url, revive=revive)
+    return PostgresStore(url, clock=clock, listen_url=settings.listen_url, find=find)
 
 
 def _start_embedded(path: Path, settings: Settings) -> Store:
@@ -136,7 +139,7 @@ def _start_embedded(path: Path, settings: Settings) -> Store:
     server = EmbeddedServer(path)
     url = server.start()
     log.info("jobs are kept in the embedded PostgreSQL at %s (%s)", server.data_path, masked(url))
-    store = _postgres(url, settings, revive=lambda: _revive(server))
+    store = _postgres(url, settings, find=Keeper(server))
 
     async def prepare() -> None:
         await store.migrate()
@@ -146,13 +149,31 @@ def _start_embedded(path: Path, settings: Settings) -> Store:
     return store
 
 
-def _revive(server: EmbeddedServer) -> None:
-    """Nobody else looks after an embedded server: whoever misses it starts it again. Blocks."""
-    try:
-        if server.revive():
-            log.warning("the embedded PostgreSQL at %s had died; it was started again", server.data_path)
-    except RotaError as error:  # the caller says what it missed; this is why it is still missing
-        log.warning("the embedded PostgreSQL had died, and cannot be started again: %s", error)
+class Keeper:
+    """Nobody else looks after an embedded server: whoever misses it starts it again. Says where it is. Blocks."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
+        self._failed = False
+        self._next = 0.0
+        """When a revival that failed is tried again, on this process's own clock."""
+
+    def __call__(self) -> str | None:
+        if time.monotonic() < self._next:
+            return None
+        try:
+            if self._server.revive():
+                log.warning(
+                    "the embedded PostgreSQL at %s had died; it was started again", self._server.data_path
+                )
+            self._failed = False
+            return self._server.url() if self._server.running() else None
+        except RotaError as error:
+            self._next = time.monotonic() + AGAIN
+            if not self._failed:  # once is enough
+                self._failed = True
+                log.warning("the embedded PostgreSQL is away and cannot be started again: %s", error)
+            return None
 
 
 class LateStore:

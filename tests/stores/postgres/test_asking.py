@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from rota.stores.postgres.address import Address
 from rota.stores.postgres.connections import Connections
 from rota.stores.postgres.prompt import form
 from rota.stores.postgres.sqlfiles import statement
@@ -17,7 +18,7 @@ from rota.stores.postgres.sqlfiles import statement
 
 @pytest.fixture
 async def connection(direct_database):
-    connections = Connections(direct_database)
+    connections = Connections(Address(direct_database))
     await connections.pool()
     connection = await connections.connect()
     yield connection

@@ -23,6 +23,7 @@ from psycopg.pq import Format
 from psycopg.rows import TupleRow
 
 from rota.errors import SchemaOutdated, StoreError
+from rota.stores.postgres.address import Address
 from rota.stores.postgres.faults import bad_row, explained, missing_day, repeatable
 from rota.stores.postgres.migrate import LATEST
 from rota.stores.postgres.pool import EndingPool
@@ -85,15 +86,9 @@ TYPES.register_loader("timestamptz", UtcLoader)
 class Connections:
     """The connections of one event loop."""
 
-    def __init__(
-        self,
-        url: str,
-        clock: Callable[[], datetime] | None = None,
-        revive: Callable[[], object] | None = None,
-    ) -> None:
-        self.url = url
+    def __init__(self, server: Address, clock: Callable[[], datetime] | None = None) -> None:
+        self._server = server
         self._clock = clock
-        self._revive = revive
         self.direct = False
         """Whether we talk to the server itself, so that it may keep our statements prepared."""
         self.in_utc = False
@@ -106,6 +101,10 @@ class Connections:
         self._silence = 0.0
         """When the newest call began that got no answer at all: who was last heard before it is not asked again."""
 
+    @property
+    def url(self) -> str:
+        return self._server.url
+
     def now(self) -> datetime | None:
         """The time that statements use in place of the server's; None (the server's own) but in tests."""
         return self._clock() if self._clock else None
@@ -117,7 +116,7 @@ class Connections:
                 if self._pool is None:
                     await self._look()
                     pool = EndingPool(
-                        self.url,
+                        self._server.now,
                         connection_class=PromptConnection,
                         min_size=0,
                         max_size=POOL_SIZE,
@@ -272,8 +271,8 @@ class Connections:
                     days_made = True
                     await self._make_days()
                     continue
-                if self._revive is not None and repeatable(error):
-                    await asyncio.to_thread(self._revive)
+                if repeatable(error):
+                    await self._server.renew(within - (time.monotonic() - began))
                 pause = min(0.05 * 2**tries, 1.0) * random.uniform(0.5, 1.5)  # noqa: S311
                 if not repeatable(error) or time.monotonic() + pause - began > within:
                     raise await self._explained(error) from error

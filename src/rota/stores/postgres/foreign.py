@@ -19,6 +19,7 @@ from rota._core.job import NewJob
 from rota.errors import PermissionMissing, SchemaOutdated, StoreError, TransactionUnusable
 from rota.stores.contract import Enqueued, Stored
 from rota.stores.postgres import encoding
+from rota.stores.postgres.address import Address
 from rota.stores.postgres.faults import address, explained
 from rota.stores.postgres.foreign_drivers import (
     AWAITED,
@@ -69,8 +70,8 @@ Flow: TypeAlias = "Generator[Ask, Rows, list[Enqueued]]"
 class Foreign:
     """What one store knows of its callers' connections."""
 
-    def __init__(self, url: str, clock: Callable[[], datetime] | None) -> None:
-        self._url, self._clock = url, clock
+    def __init__(self, server: Address, clock: Callable[[], datetime] | None) -> None:
+        self._server, self._clock = server, clock
         self._fit: set[Hashable] = set()
         """Addresses that were found to lead to our own database."""
         self._home: Whereabouts | None = None
@@ -131,8 +132,8 @@ class Foreign:
             return
         if there.identity != self._home.identity:
             raise TransactionUnusable(
-                f"tx= leads to database {there.name!r}, and the jobs of this app are in {address(self._url)}: no "
-                "worker would find the job there. Nothing was stored. Point ROTA_URL at the database of your "
+                f"tx= leads to database {there.name!r}, and the jobs of this app are in {address(self._server.url)}: "
+                "no worker would find the job there. Nothing was stored. Point ROTA_URL at the database of your "
                 "transaction, or enqueue after your commit, without tx=."
             )
         if not there.has_schema:
@@ -157,17 +158,17 @@ class Foreign:
 
     def _at_home(self, ask: Ask) -> Rows:
         try:
-            with psycopg.connect(self._url, **LOOK) as connection:
+            with psycopg.connect(self._server.url, **LOOK) as connection:
                 return connection.execute(statement(ask.verb)).fetchall()
         except (psycopg.Error, OSError) as error:
-            return self._unknown(explained(error, self._url))
+            return self._unknown(explained(error, self._server.url))
 
     async def _awaited_at_home(self, ask: Ask) -> Rows:
         try:
-            async with await psycopg.AsyncConnection.connect(self._url, **LOOK) as connection:
+            async with await psycopg.AsyncConnection.connect(self._server.url, **LOOK) as connection:
                 return await (await connection.execute(statement(ask.verb))).fetchall()
         except (psycopg.Error, OSError) as error:
-            return self._unknown(explained(error, self._url))
+            return self._unknown(explained(error, self._server.url))
 
     @staticmethod
     def _unknown(error: StoreError) -> Rows:

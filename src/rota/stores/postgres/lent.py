@@ -15,6 +15,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg_pool import ConnectionPool
 
+from rota.stores.postgres.address import Address
 from rota.stores.postgres.connections import KEEPALIVE, PerLoop
 from rota.stores.postgres.faults import explained
 from rota.stores.postgres.pool import EndingPool
@@ -48,8 +49,8 @@ POOL: dict[str, Any] = {
 class LoopLending:
     """What is lent to the coroutines of one event loop."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, server: Address) -> None:
+        self._server = server
         self._turns, self._lock = asyncio.Semaphore(MOST), asyncio.Lock()
         self._pool: EndingPool | None = None
         self._made: WeakSet[PromptConnection] = WeakSet()
@@ -60,7 +61,7 @@ class LoopLending:
             async with self._lock:
                 if self._pool is None:
                     pool = EndingPool(
-                        self._url,
+                        self._server.now,
                         connection_class=PromptConnection,
                         configure=self._configure,
                         reset=_clean,
@@ -72,7 +73,7 @@ class LoopLending:
         except BaseException as error:
             self._turns.release()
             if isinstance(error, (psycopg.Error, OSError)):
-                raise explained(error, self._url) from error
+                raise explained(error, self._server.url) from error
             raise
 
     async def give_back(self, connection: PromptConnection) -> None:
@@ -100,8 +101,8 @@ class LoopLending:
 class ThreadLending:
     """What is lent to the threads of this process."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, server: Address) -> None:
+        self._server = server
         self._turns, self._lock = threading.Semaphore(MOST), threading.Lock()
         self._pool: ConnectionPool[SyncConnection] | None = None
 
@@ -115,14 +116,14 @@ class ThreadLending:
         try:
             with self._lock:
                 if self._pool is None:
-                    self._pool = ConnectionPool(self._url, reset=_clean_sync, **POOL)
+                    self._pool = ConnectionPool(self._server.now, reset=_clean_sync, **POOL)
                     self._pool.open()
                 pool = self._pool
             return pool.getconn()
         except BaseException as error:
             self._turns.release()
             if isinstance(error, (psycopg.Error, OSError)):
-                raise explained(error, self._url) from error
+                raise explained(error, self._server.url) from error
             raise
 
     def give_back(self, connection: SyncConnection) -> None:
@@ -143,10 +144,14 @@ class ThreadLending:
 class Lending:
     """All that one store lends."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.to_loop: PerLoop[LoopLending] = PerLoop(lambda: LoopLending(url))
-        self.to_threads = ThreadLending(url)
+    def __init__(self, server: Address) -> None:
+        self._server = server
+        self.to_loop: PerLoop[LoopLending] = PerLoop(lambda: LoopLending(server))
+        self.to_threads = ThreadLending(server)
+
+    @property
+    def url(self) -> str:
+        return self._server.url
 
     async def close(self) -> None:
         await self.to_loop.close()

@@ -50,6 +50,7 @@ from rota.stores.migration_contract import SchemaState
 from rota.stores.numbers_contract import Head
 from rota.stores.postgres import diagnose, migrate
 from rota.stores.postgres.account import Account, Ledger
+from rota.stores.postgres.address import Address
 from rota.stores.postgres.claim import Claims
 from rota.stores.postgres.connections import Connection, Connections, PerLoop
 from rota.stores.postgres.depths import Sampler
@@ -106,9 +107,8 @@ class Desk(NamedTuple):
 class PostgresStore(Account, Retained):
     """Jobs in schema `rota` of a PostgreSQL database.
 
-    May be used from several event loops and threads; each loop has its own
-    connections. `clock` replaces the server's clock in tests. `revive` is called after a
-    connection fault, in a thread: who owns the server may start it again there.
+    May be used from several event loops and threads; each loop has its own connections.
+    `clock` replaces the server's clock in tests; `find` is that of `Address`.
     """
 
     name = "PostgreSQL"
@@ -119,18 +119,19 @@ class PostgresStore(Account, Retained):
         *,
         clock: Callable[[], datetime] | None = None,
         listen_url: str | None = None,
-        revive: Callable[[], object] | None = None,
+        find: Callable[[], str | None] | None = None,
     ) -> None:
-        self.url = url
-        self._clock = clock
-        self._listen_url = listen_url
-        self._revive = revive
-        self._foreign = Foreign(url, clock)
-        self._lending = Lending(url)
+        self._server, self._clock, self._listen_url = Address(url, find), clock, listen_url
+        self._foreign = Foreign(self._server, clock)
+        self._lending = Lending(self._server)
         self._desks: PerLoop[Desk] = PerLoop(self._make_desk)
 
+    @property
+    def url(self) -> str:
+        return self._server.url
+
     def _make_desk(self) -> Desk:
-        connections = Connections(self.url, self._clock, self._revive)
+        connections = Connections(self._server, self._clock)
         claims = Claims(connections)
         settler = Settler(connections, claims)
         pruner = Pruner(connections)

@@ -30,7 +30,7 @@ MARKER = "embedded.json"
 START_LOCK = "start.lock"
 ALIVE_LOCK = "alive.lock"
 MADE_FOR = "made_for"
-OURS = frozenset({MARKER, f"{MARKER}.new", START_LOCK, ALIVE_LOCK, ".gitignore"})
+OURS = frozenset({MARKER, f"{MARKER}.new", START_LOCK, ALIVE_LOCK, ".gitignore", "run", "run.new"})
 PAUSE = 0.02
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,9 @@ PORT = 5432  # only part of the socket's name
 SOCKET = f".s.PGSQL.{PORT}"
 NAMED = "run"
 """A link to the directory of the socket: the address of a server stays the same when it is started again."""
+CONTROL = struct.Struct("=QIIi")
+"""How PostgreSQL's control file begins, in every version: whose it is, two versions, and the state."""
+STOPPED = (1, 2, 3)  # shut down, shut down in recovery, shutting down
 LONGEST_SOCKET = 103  # bytes of a socket's path: macOS takes 103, Linux 107
 LONGEST_LOG = 4 * 1024 * 1024
 LONGEST_QUOTE = 64 * 1024
@@ -86,9 +90,14 @@ class Postmaster:
             return None
         return found.pid
 
-    def died(self) -> bool:
-        """Whether a server ended without the good-bye that a stop leaves: it was killed, or its machine was."""
-        return (self.files / "postmaster.pid").exists() and self.pid() is None
+    def was_stopped(self) -> bool:
+        """Whether the last server ended because somebody wanted it to; its files say so for as long as they are there.
+
+        False while one runs, too. The pid file would not do: a start that fails removes it.
+        """
+        with (self.files / "global" / "pg_control").open("rb") as control:
+            *_, state = CONTROL.unpack(control.read(CONTROL.size))
+        return state in STOPPED
 
     def is_run_by_hand(self) -> bool:
         """Whether somebody started a server here without us (pg_ctl), and so without our lock."""

@@ -60,8 +60,7 @@ class EmbeddedServer:
             deadline = time.monotonic() + self.timeout
             self._place.make()
             with self._place.alone(deadline):
-                settled = self._place.settle()
-                return self._bring_up(settled, deadline)
+                return self._bring_up(self._place.settle(), deadline)[0]
 
     def stop(self) -> bool:
         """Stop the server, for all its users; what is committed stays. False if it did not run."""
@@ -90,12 +89,22 @@ class EmbeddedServer:
                 self.path.rmdir()
 
     def revive(self) -> bool:
-        """Start it again if it died. One that was stopped, or deleted, on purpose stays so. Cheap when it runs."""
-        home = self._home()
-        if home is None or not Postmaster(home).died():
+        """Start it again if it died; whether this call did. One that was stopped, or deleted, on purpose stays so."""
+        with in_plain_words(self.path):
+            if not self._is_missed():
+                return False
+            deadline = time.monotonic() + self.timeout
+            with self._place.alone(deadline):
+                if not self._is_missed():  # somebody stopped it in this moment, or was quicker
+                    return False
+                return self._bring_up(self._place.settle(), deadline)[1]
+
+    def _is_missed(self) -> bool:
+        home = self._place.home()
+        if home is None:
             return False
-        self.start()
-        return True
+        server = Postmaster(home)
+        return server.files.exists() and not server.was_stopped() and server.url() is None
 
     def running(self) -> bool:
         """Whether it accepts connections now."""
@@ -150,13 +159,14 @@ class EmbeddedServer:
         home = self._place.home()
         return None if home is None else Postmaster(home).url()
 
-    def _bring_up(self, settled: Settled, deadline: float) -> str:
+    def _bring_up(self, settled: Settled, deadline: float) -> tuple[str, bool]:
+        """The address of the server, and whether we had to launch it."""
         server = Postmaster(settled.home)
         begin: int | None = None  # where the words of the server that we spawned begin in the log
         while time.monotonic() < deadline:
             url = server.url()
             if url is not None:
-                return url
+                return url, begin is not None
             alive = self._place.take_alive()
             if alive is None or server.is_run_by_hand():
                 # It starts, it recovers, or the last processes of a killed one are leaving.
