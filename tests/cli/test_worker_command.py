@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import pexpect
 import psutil
 import pytest
 
@@ -337,3 +338,19 @@ def test_a_drain_counts_what_is_left_no_further_than_it_is_asked(jobs):
 
     assert jobs.do(lambda store: left(Admin(store, actor="test"), scope, at_most=100)) == 5
     assert jobs.do(lambda store: left(Admin(store, actor="test"), scope, at_most=3)) == 3
+
+
+def test_ctrl_c_in_a_drain_takes_its_bar_off_the_terminal(jobs, app):
+    jobs.add("endless")
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "rota.cli", "worker", "--drain", "--processes", "0"],
+        encoding="utf-8",
+        timeout=60,
+    )
+    child.expect("1 job left")
+    child.sendintr()
+    child.expect(pexpect.EOF)
+
+    assert "\x1b[?25h" in child.before, "the cursor stays hidden"
+    child.close()

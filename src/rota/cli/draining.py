@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota._core.job import Job, State
@@ -18,7 +18,7 @@ from rota.errors import StoreError
 from rota.stores.contract import JobFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from rota.app import Rota
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rota.stores.contract import Store
 
 LOOK_EVERY = 0.3
+LEAVE_SECONDS = 3.0
 PAGE = 200
 COUNTED = 1_000
 """A bar tells of so many jobs that are left; beyond that it says only that there are more."""
@@ -54,23 +55,42 @@ def without_schedules(app: Rota) -> None:
     app._settings = app.settings.model_copy(update={"schedules": False})  # noqa: SLF001 - only a drain changes them
 
 
-def stop_when_empty(store: Store, scope: Scope, output: Output) -> threading.Thread:
-    """Watch from a thread of its own; send this process SIGTERM once nothing is left to do."""
+@contextmanager
+def stopping_when_empty(store: Store, scope: Scope, output: Output) -> Iterator[None]:
+    """Watch from a thread of its own; send this process SIGTERM once nothing is left to do.
+
+    Its bar is taken off the terminal at the end of the block, also when somebody else ended the worker.
+    """
+    over = threading.Event()
     watcher = threading.Thread(
-        target=lambda: asyncio.run(_watch(store, scope, output)), name="rota-drain", daemon=True
+        target=lambda: asyncio.run(_watch(store, scope, output, over)), name="rota-drain", daemon=True
     )
     watcher.start()
-    return watcher
-
-
-async def _watch(store: Store, scope: Scope, output: Output) -> None:
-    admin = Admin(store, actor="rota worker --drain")
     try:
-        await _begun(admin)
-        await until_empty(store, scope, output)
+        yield
+    finally:
+        over.set()
+        watcher.join(LEAVE_SECONDS)
+
+
+async def _watch(store: Store, scope: Scope, output: Output, over: threading.Event) -> None:
+    watching = asyncio.create_task(_emptied(store, scope, output))
+    try:
+        while not (watching.done() or over.is_set()):
+            await asyncio.wait([watching], timeout=LOOK_EVERY)
+        if watching.done():
+            await watching
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            watching.cancel()
+            await asyncio.wait([watching])
     finally:
         await store.close()
-    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _emptied(store: Store, scope: Scope, output: Output) -> None:
+    await _begun(Admin(store, actor="rota worker --drain"))
+    await until_empty(store, scope, output)
 
 
 async def _begun(admin: Admin) -> None:

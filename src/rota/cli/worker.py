@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -134,14 +135,18 @@ def worker(
 
         asyncio.run(bring_up_to_date(call, rota))
     chosen = choose(rota.settings, **options)
-    if drain:
-        from rota.cli import draining
-
-        draining.without_schedules(rota)
-        draining.stop_when_empty(rota.store, _scope(rota, chosen), call.output)
     from rota.worker import run
 
-    exits.leave(run(rota, **chosen))
+    with ExitStack() as until_it_ends:
+        if drain:
+            from rota.cli import draining
+
+            draining.without_schedules(rota)
+            until_it_ends.enter_context(
+                draining.stopping_when_empty(rota.store, _scope(rota, chosen), call.output)
+            )
+        code = run(rota, **chosen)
+    exits.leave(code)
 
 
 def _found(app: Rota) -> str:
