@@ -61,7 +61,7 @@ def server() -> Iterator[object]:
 
     wanted = servers.chosen()
     own = wanted or servers.pooled()  # a pooler needs a port
-    server = servers.Server(wanted) if own else EmbeddedServer(servers.new_home("rota-cluster-"))
+    server = servers.Server(wanted) if own else EmbeddedServer(servers.new_home())
     server.start()
     yield server
     server.destroy()

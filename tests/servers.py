@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 
 from rota.stores.postgres.embedded.account import Account, account_for, am_root, give
 from rota.stores.postgres.embedded.binaries import from_wheel, within_reach
+from rota.stores.postgres.embedded.process import Postmaster
 
 VARIABLE = "ROTA_TEST_POSTGRES"
 DEBIAN = Path("/usr/lib/postgresql")
 MEMORY = Path("/dev/shm")  # Linux keeps it in memory
+OURS = "rota-tests-"
+"""How directories begin that tests make for servers; the number of the process that made it follows."""
 ROOM = 2 * 1024**3  # more than the servers of a few processes of tests have ever filled
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 SETTINGS = {
@@ -83,16 +89,31 @@ def programs(account: Account | None, wanted: str | None = None) -> Path:
     return directory
 
 
-def new_home(prefix: str) -> Path:
+def new_home() -> Path:
     """A new directory for a server that nobody will miss, in memory if there is room.
 
     Every test makes and drops a database of some hundred files. A disk's file system (ext4) keeps inodes that were
     just freed aside for seconds and looks each of them up again for every new file: half of a run was spent on that.
     """
     in_memory = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
-    home = Path(tempfile.mkdtemp(prefix=prefix, dir=MEMORY if in_memory else None)).resolve()
+    if in_memory:
+        _sweep()
+    home = Path(tempfile.mkdtemp(prefix=f"{OURS}{os.getpid()}-", dir=MEMORY if in_memory else None)).resolve()
     home.chmod(0o755)  # root's server runs as another account, which must pass; its own directory is private
     return home
+
+
+def _sweep() -> None:
+    """Remove what runs of tests that were killed have left in memory, their servers included."""
+    for home in MEMORY.glob(f"{OURS}*"):
+        maker = home.name.removeprefix(OURS).partition("-")[0]
+        if psutil.pid_exists(int(maker)):
+            continue
+        number = Postmaster(home).pid()
+        if number is not None:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGQUIT)
+        shutil.rmtree(home, ignore_errors=True)
 
 
 class Server:
@@ -101,7 +122,7 @@ class Server:
     def __init__(
         self, wanted: str | None = None, *, settings: Mapping[str, str] | None = None, hba: str = ""
     ) -> None:
-        self.home = new_home("rota-server-")
+        self.home = new_home()
         self.account = account_for(self.home) if am_root() else None
         self._programs = programs(self.account, wanted)
         self.files = self.home / "data"
