@@ -15,7 +15,7 @@ from rota import ConfigError, Rota, State
 from rota.config import Settings
 from rota.stores.memory import MemoryStore
 from rota.stores.observed import observed
-from rota.stores.opening import LateStore, embedded_path, open_store
+from rota.stores.opening import LateStore, address_of, embedded_path, open_store
 from rota.stores.postgres import PostgresStore
 
 
@@ -86,6 +86,12 @@ async def test_an_embedded_store_starts_at_the_first_call_migrates_itself_and_sa
         EmbeddedServer(Path("here")).destroy()
 
 
+def test_a_supervisor_opens_an_embedded_store_by_its_place_so_that_it_looks_after_the_server_too(tmp_path):
+    """The address of the socket is another one after each start where its place has a blank in it."""
+    assert address_of(Rota("embedded:my jobs").store) == f"embedded:{tmp_path}/my jobs"
+    assert not Path("my jobs").exists()
+
+
 async def test_a_late_store_is_made_once_whoever_asks_first_and_blocks_nobody():
     made = []
 
@@ -94,7 +100,7 @@ async def test_a_late_store_is_made_once_whoever_asks_first_and_blocks_nobody():
         made.append(threading.current_thread())
         return MemoryStore()
 
-    store = LateStore(MemoryStore, start)
+    store = LateStore("memory://", MemoryStore, start)
     ticks = 0
 
     async def tick() -> None:
@@ -111,7 +117,7 @@ async def test_a_late_store_is_made_once_whoever_asks_first_and_blocks_nobody():
 
 async def test_once_it_is_there_a_late_store_stands_in_nobodys_way():
     real = MemoryStore()
-    store = LateStore(MemoryStore, lambda: real)
+    store = LateStore("memory://", MemoryStore, lambda: real)
     await store.now()
 
     assert store.now.__self__ is real
@@ -119,11 +125,11 @@ async def test_once_it_is_there_a_late_store_stands_in_nobodys_way():
 
 
 async def test_closing_a_late_store_that_never_started_does_not_start_it():
-    await LateStore(MemoryStore, lambda: pytest.fail("started")).close()
+    await LateStore("memory://", MemoryStore, lambda: pytest.fail("started")).close()
 
 
 def test_a_late_store_has_the_abilities_of_the_real_one_before_it_starts():
-    store = LateStore(MemoryStore, lambda: pytest.fail("started"))
+    store = LateStore("memory://", MemoryStore, lambda: pytest.fail("started"))
 
     assert hasattr(store, "listen")
     assert not hasattr(store, "enqueue_within")
@@ -138,7 +144,7 @@ async def test_a_server_that_does_not_start_tells_everyone_why_and_is_tried_agai
             raise answer
         return answer
 
-    store = LateStore(MemoryStore, start)
+    store = LateStore("memory://", MemoryStore, start)
     with pytest.raises(OSError, match="no room"):
         await store.now()
 

@@ -51,8 +51,15 @@ def open_store(url: str | None, settings: Settings, *, clock: Callable[[], datet
         from rota.stores.postgres import PostgresStore
 
         path = embedded_path(address)
-        return cast("Store", LateStore(PostgresStore, lambda: _start_embedded(path, settings)))
+        return cast(
+            "Store", LateStore(f"embedded:{path}", PostgresStore, lambda: _start_embedded(path, settings))
+        )
     return _postgres(address, settings, clock)
+
+
+def address_of(store: Store) -> str | None:
+    """Under which another process opens the same store; of an embedded one its place, because its `url` may change."""
+    return getattr(store, "address", None) or getattr(store, "url", None)
 
 
 def embedded_path(address: str) -> Path:
@@ -182,7 +189,8 @@ class LateStore:
     `like` is the class of the real store. Once that is there, its verbs are used with nothing in between.
     """
 
-    def __init__(self, like: type, start: Callable[[], Store]) -> None:
+    def __init__(self, address: str, like: type, start: Callable[[], Store]) -> None:
+        self.address = address
         self.name: str = like.name  # type: ignore[attr-defined]
         self._like, self._start = like, start
         self._lock = threading.Lock()

@@ -95,12 +95,13 @@ async def _greet(leash: Leash, worker: Worker, options: dict[str, Any]) -> None:
 
 
 def _facts(worker: Worker, options: dict[str, Any]) -> Facts:
+    from rota.stores.opening import address_of
     from rota.worker.supervisor.wire import Facts
 
     app, only = worker.host, options.get("tasks")
     settings = app.settings
     return Facts(
-        url=getattr(app.store, "url", None),
+        url=address_of(app.store),
         store=app.store.name,
         lease=settings.lease,
         beat=settings.beat,
