@@ -101,7 +101,7 @@ def _changed(asked: Asking, form: Form, before: Job, after: Job) -> Response:
 def _told(asked: Asking, form: Form, done: Done, *, undo: str | None = None) -> Response:
     """Back to where the form was, with what was done and how to take it back."""
     here = _page(asked, done.job)
-    elsewhere = own_address(asked, form.text("next", most=3_000))
+    elsewhere = own_address(asked, form.way_back)
     link = None if elsewhere is None or elsewhere.startswith(here) else here
     address = None if undo is None else path_to(asked, undo, job_id=public_id(done.job.id))
     return back(asked, form, Notice(_words(done), link=link, undo=address), to=here)
