@@ -37,6 +37,19 @@ async def test_a_stranger_is_led_to_the_door_and_from_there_to_where_he_wanted(s
     assert "viewer of all" in page.text
 
 
+@pytest.mark.parametrize("path", ["/jobs?filter=state%3Adead", "/activity"])
+async def test_a_page_that_updates_itself_after_the_session_ended_is_told_to_leave_for_the_door(site, path):
+    browser = await site.browser("viewer")
+    assert (await browser.get(path, headers={"hx-request": "true"})).status_code == 200
+    await browser.post("/leave")
+
+    answer = await browser.get(path, headers={"hx-request": "true"})
+
+    assert (answer.status_code, answer.text) == (401, "")
+    assert answer.headers["hx-redirect"] == (await browser.get(path)).headers["location"]
+    assert answer.headers["hx-redirect"].startswith("/enter?next=%2F")
+
+
 async def test_a_program_without_a_token_gets_a_document_and_no_page(site):
     answer = await site.anonymous(accept="text/html").get("/api/v1/jobs")
 
