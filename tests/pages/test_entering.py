@@ -184,7 +184,10 @@ async def test_a_read_only_dashboard_makes_everybody_a_viewer():
         job = await site.app.tasks["mail"].enqueue("ann")
         refused = await (await site.client("manager")).post(f"/api/v1/jobs/{job.id}/cancel", json={})
 
-        assert (refused.status_code, refused.json()["type"]) == (403, "urn:rota:role-too-low")
+        assert (refused.status_code, refused.json()["type"]) == (403, "urn:rota:read-only")
+        assert refused.json()["detail"] == (
+            "Nothing can be changed here now: this dashboard was started to show only."
+        )
 
 
 async def test_the_environment_has_its_name_on_every_page_and_production_is_red(site):
