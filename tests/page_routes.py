@@ -96,6 +96,6 @@ EXAMPLES: dict[str, Example] = {
     "page.worker_drain": Example(a_worker, form={"reason": "deploy"}, scoped=False),
     "page.worker_stop": Example(a_worker, scoped=False),
     "page.system": Example(),
-    "page.system_prune": Example(scoped=False),
+    "page.system_prune": Example(form={"expected": "0"}, scoped=False),
     "page.token_revoke": Example(a_token, scoped=False),
 }

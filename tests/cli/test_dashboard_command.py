@@ -89,7 +89,7 @@ def test_read_only_nobody_changes_anything(jobs):
             f"{base}/api/v1/jobs/{job_id}/cancel", json={}, headers={"sec-fetch-site": "same-origin"}
         )
 
-        assert (refused.status_code, refused.json()["type"]) == (403, "urn:rota:role-too-low")
+        assert (refused.status_code, refused.json()["type"]) == (403, "urn:rota:read-only")
 
 
 def test_an_address_that_other_machines_reach_needs_somebody_at_the_door(rota, jobs):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote, urlencode
+
 import pytest
 
+from rota._core.ids import public_id
 from rota.stores.memory import MemoryStore
 from rota.web import login_link
 from web_kit import HOST, NEAR, Site, served
@@ -32,6 +35,19 @@ async def test_a_stranger_is_led_to_the_door_and_from_there_to_where_he_wanted(s
     page = await client.get("/?range=6h")
     assert page.status_code == 200
     assert "viewer of all" in page.text
+
+
+@pytest.mark.parametrize("path", ["/jobs?filter=state%3Adead", "/activity"])
+async def test_a_page_that_updates_itself_after_the_session_ended_is_told_to_leave_for_the_door(site, path):
+    browser = await site.browser("viewer")
+    assert (await browser.get(path, headers={"hx-request": "true"})).status_code == 200
+    await browser.post("/leave")
+
+    answer = await browser.get(path, headers={"hx-request": "true"})
+
+    assert (answer.status_code, answer.text) == (401, "")
+    assert answer.headers["hx-redirect"] == (await browser.get(path)).headers["location"]
+    assert answer.headers["hx-redirect"].startswith("/enter?next=%2F")
 
 
 async def test_a_program_without_a_token_gets_a_document_and_no_page(site):
@@ -168,7 +184,10 @@ async def test_a_read_only_dashboard_makes_everybody_a_viewer():
         job = await site.app.tasks["mail"].enqueue("ann")
         refused = await (await site.client("manager")).post(f"/api/v1/jobs/{job.id}/cancel", json={})
 
-        assert (refused.status_code, refused.json()["type"]) == (403, "urn:rota:role-too-low")
+        assert (refused.status_code, refused.json()["type"]) == (403, "urn:rota:read-only")
+        assert refused.json()["detail"] == (
+            "Nothing can be changed here now: this dashboard was started to show only."
+        )
 
 
 async def test_the_environment_has_its_name_on_every_page_and_production_is_red(site):
@@ -195,9 +214,37 @@ async def test_a_range_that_does_not_exist_is_refused_with_those_that_do(site):
 
 
 async def test_a_form_that_is_too_large_is_refused_before_it_is_read(site):
-    answer = await stranger(site).post("/enter", data={"token": "x" * 5_000})
+    answer = await stranger(site).post("/enter", data={"token": "x" * 70_000})
 
     assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(("letters", "kept"), [(300, True), (2_000, False)])
+async def test_whoever_looked_through_a_long_filter_can_log_in_and_choose_a_theme(site, letters, kept):
+    """The address of the filter is encoded once more in the form, where a letter takes fifteen bytes."""
+    client, token = stranger(site), await site.token("viewer")
+    asked = "/jobs?" + urlencode({"filter": "queue:" + "\u4f60" * (letters - 6)})
+
+    led = await client.get(asked)
+    door = await client.get(led.headers["location"])
+    entered = await client.post("/enter", data={"token": token, "next": asked})
+    themed = await client.post("/prefer", data={"theme": "dark", "next": asked})
+
+    assert door.status_code == 200
+    assert (f'name="next" value="{asked}"' in door.text) is kept
+    assert [answer.status_code for answer in (entered, themed)] == [303, 303]
+    assert {answer.headers["location"] for answer in (entered, themed)} == {asked if kept else "/"}
+    assert (await client.get(f"/enter?{urlencode({'next': asked})}")).status_code == 200
+
+
+async def test_an_action_is_not_refused_for_the_address_to_come_back_to(site):
+    browser = await site.browser("operator")
+    job = await site.app.tasks["mail"].using(delay=3600).enqueue("ann")
+
+    answer = await browser.post(f"/jobs/{job.id}/cancel", data={"next": "/jobs?filter=" + "x" * 3_000})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{quote(public_id(job.id))}")
+    assert "is cancelled." in (await browser.get(answer.headers["location"])).text
 
 
 async def test_the_host_list_holds_for_pages_too(site):

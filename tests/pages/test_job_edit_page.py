@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -17,6 +18,7 @@ from rota._core.ids import parse_id, public_id
 from rota._core.job import Job, State
 from rota._core.task_spec import TaskSpec
 from rota.admin import Admin
+from rota.admin.editing import Edit
 from rota.stores.contract import JobFilter
 from rota.stores.memory import MemoryStore
 
@@ -267,3 +269,22 @@ async def test_a_clone_can_go_without_an_argument_and_an_edit_cannot(site):
     assert "The job has the argument 'x', and it cannot be taken away." in words(answer)
     new = leads_to(await sent(site, job.id, **{"as": "clone", "arg": '{"y": 3}'}))
     assert (await read(site, new)).payload == {"y": 3}
+
+
+async def test_a_late_change_of_the_priority_does_not_take_back_the_queue_that_somebody_else_set(site):
+    job_id = await made(site)
+    otto = await site.visitor("operator")
+    form = (await otto.get(at(job_id))).text.partition('id="move"')[2].partition("</form>")[0]
+    shown = dict(re.findall(r'name="(\w+)"[^>]* value="([^"]*)"', form))
+    await Admin(site.store, actor="ann").edit(job_id, Edit(queue="slow"))
+
+    late = await otto.post(f"{at(job_id)}/move", data=shown | {"priority": "7"})
+    after = await read(site, job_id)
+
+    assert (shown["queue"], shown["priority"]) == ("post", "100")
+    assert late.status_code == 409
+    assert "was changed by somebody else meanwhile" in words(late)
+    assert (after.queue, after.priority) == ("slow", 100)
+    fresh = {"queue": "slow", "priority": "7", "version": str(after.version)}
+    assert (await otto.post(f"{at(job_id)}/move", data=fresh)).status_code == 303
+    assert (await read(site, job_id)).priority == 7

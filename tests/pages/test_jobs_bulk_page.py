@@ -131,6 +131,38 @@ async def test_ticked_rows_whose_state_does_not_allow_it_are_told(site):
     assert await states(site, [one]) == [State.DEAD]
 
 
+async def test_ticked_rows_that_have_not_ended_are_not_deleted_and_that_is_told(site):
+    ended, waiting = await dead(site, 1), await made(site, 2)
+    gone = await made(site, 1)
+    manager = await site.visitor("manager")
+    for job_id in gone:
+        await Admin(site.store, actor="ann").delete(job_id)
+
+    alone = await followed(manager, "/jobs/ticked", id=[*map(str, waiting)], verb="delete", next="/jobs")
+    ids = [str(one) for one in (*ended, *waiting, *gone)]
+    mixed = await followed(manager, "/jobs/ticked", id=ids, verb="delete", next="/jobs")
+
+    only = "2 left as they are: only jobs that have ended are deleted. Cancel them first."
+    assert f"0 jobs deleted. {only}" in words(alone)
+    assert f"1 job deleted. {only} 1 no longer there: deleted by somebody else" in words(mixed)
+    assert await states(site, waiting) == [State.PENDING, State.PENDING]
+
+
+async def test_ticked_rows_that_are_gone_meanwhile_are_told(site):
+    first, second, third = await made(site, 3)
+    await Admin(site.store, actor="ann").delete(third)
+
+    page = await followed(
+        await site.visitor("operator"),
+        "/jobs/ticked",
+        id=[str(first), str(second), str(third)],
+        verb="hold",
+        next="/jobs",
+    )
+
+    assert "2 jobs held. 1 no longer there: deleted by somebody else, or by retention." in words(page)
+
+
 async def test_nothing_ticked_does_nothing(site):
     await made(site, 1)
     page = await followed(await site.visitor("operator"), "/jobs/ticked", verb="cancel", next="/jobs")

@@ -208,6 +208,22 @@ async def test_who_saves_over_somebody_elses_change_is_told_and_loses_nothing(si
     assert (await record(site)).edits == Edits(timing="0 5 * * *", cap=3)
 
 
+async def test_an_error_in_a_late_form_does_not_hide_that_somebody_changed_the_schedule(site):
+    mona = await site.visitor("manager")
+    form = {"timing": "0 5 * * *", "cap": "1", "version": str((await record(site)).version), "do": "save"}
+    await Admin(site.store, actor="ann").edit_schedule("nightly", Edits(cap=3))
+
+    late = await mona.post(PLACE, data=form | {"jitter": "soon"})
+
+    assert late.status_code == 409
+    assert "somebody changed the schedule since this form was opened" in words(late)
+    assert "Some settings do not fit; see below." in words(late)
+    assert "save again" not in words(late)
+    assert (value(late, "timing"), value(late, "jitter")) == ("0 5 * * *", "soon")
+    assert "At most 3 1" in words(late)
+    assert (await record(site)).edits == Edits(cap=3)
+
+
 async def test_a_schedule_that_cannot_be_read_here_can_be_put_right(site):
     await site.store.publish_schedules([SPEC._replace(tz="Mars/Olympus")])
     mona = await site.visitor("manager")

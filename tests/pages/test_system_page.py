@@ -120,7 +120,7 @@ async def test_a_manager_sees_what_would_go_before_it_goes(site, clock):
     mona = await site.visitor("manager")
 
     plain, foreseen = await mona.get("/system"), await mona.get("/system?foresee=true")
-    done = await followed(mona, "/system/prune", reason="the disk is full")
+    done = await followed(mona, "/system/prune", reason="the disk is full", expected="3")
     await site.asgi.state.drivers.idle()
     after = await mona.get("/system?foresee=true")
 
@@ -137,13 +137,39 @@ async def test_very_many_go_only_when_their_number_was_typed(site, clock):
     mona = await site.visitor("manager")
 
     page = await mona.get("/system?foresee=true")
-    untyped = await mona.post("/system/prune")
-    typed = await mona.post("/system/prune", data={"number": "1001"})
+    untyped = await mona.post("/system/prune", data={"expected": "1001", "reason": "the disk is full"})
+    unseen = await mona.post("/system/prune", data={"number": "1001"})
+    typed = await mona.post("/system/prune", data={"expected": "1001", "number": "1,001"})
     await site.asgi.state.drivers.idle()
 
     assert 'pattern="1001"' in page.text
-    assert (untyped.status_code, "type 1001 to go on" in words(untyped)) == (422, True)
+    assert 'name="expected" value="1001"' in page.text
+    assert (untyped.status_code, "Type 1001 to go on" in words(untyped)) == (422, True)
+    assert 'value="the disk is full"' in untyped.text
+    assert (unseen.status_code, "you were shown is missing" in words(unseen)) == (422, True)
     assert typed.status_code == 303
+
+
+async def test_a_few_that_end_or_go_meanwhile_do_not_stop_retention_and_many_more_are_shown_first(
+    site, clock
+):
+    await some_old_jobs(site, clock, 1_020)
+    mona = await site.visitor("manager")
+
+    grown = await mona.post(
+        "/system/prune", data={"expected": "600", "number": "600", "reason": "the disk is full"}
+    )
+    more = await mona.post("/system/prune", data={"expected": "1010", "number": "1010"})
+    await site.asgi.state.drivers.idle()
+    fewer = await mona.post("/system/prune", data={"expected": "1010", "number": "1010"})
+    await site.asgi.state.drivers.idle()
+
+    assert grown.status_code == 409
+    assert "1,020 jobs would go by now, and you were shown 600. Look again, then decide." in words(grown)
+    assert 'name="expected" value="1020"' in grown.text
+    assert 'value="the disk is full"' in grown.text
+    assert 'name="next" value="/system"' in grown.text
+    assert (more.status_code, fewer.status_code) == (303, 303)
 
 
 async def test_only_a_manager_sees_tokens_and_revokes_them(site):

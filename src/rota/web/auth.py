@@ -63,7 +63,7 @@ class Door:
         found, refused = await asyncio.gather(self._caller(request), self.changes.refused())
         if found is None or found.user.role is Role.VIEWER or not (self._read_only or refused):
             return found
-        return found._replace(user=found.user._replace(role=Role.VIEWER), withheld=refused)
+        return found._replace(user=found.user._replace(role=Role.VIEWER), withheld=refused or STARTED_SO)
 
     @property
     def only_shows(self) -> str | None:

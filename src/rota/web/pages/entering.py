@@ -8,7 +8,7 @@ from fastapi import Query
 from starlette.responses import RedirectResponse, Response
 
 from rota.web.asking import Asked
-from rota.web.pages.forms import NEXT, Formed, own_address
+from rota.web.pages.forms import Formed, fitting, own_address
 from rota.web.pages.rendering import THEMES, path_to, render
 from rota.web.pages.routing import PageRoutes
 from rota.web.problems import Problem
@@ -21,9 +21,11 @@ WRONG = "This token is not known here, or counts no longer. Ask a manager for a 
 
 
 @routes.get("/enter", verb="door", role=ANYONE)
-async def door(asked: Asked, next_: Annotated[str, Query(alias="next", max_length=NEXT)] = "") -> Response:
+async def door(asked: Asked, next_: Annotated[str, Query(alias="next")] = "") -> Response:
     """Where somebody logs in."""
-    return render(asked, "enter.html", title="Log in", here="", asks=True, wrong=None, next=next_)
+    return render(
+        asked, "enter.html", title="Log in", here="", asks=True, wrong=None, next=fitting(next_) or ""
+    )
 
 
 @routes.post("/enter", verb="enter", role=ANYONE)
@@ -33,12 +35,12 @@ async def enter(asked: Asked, form: Formed) -> Response:
     token = await asked.desk.door.token(asked.request, form.text("token", most=200) or "")
     if token is None:
         asked.desk.refuse_guesses(asked.request)
-        come_from = form.text("next", most=NEXT) or ""
+        come_from = form.way_back or ""
         return render(
             asked, "enter.html", title="Log in", here="", status=401, asks=True, wrong=WRONG, next=come_from
         )
     asked.desk.openings.admit(token.about)
-    to = own_address(asked, form.text("next", most=NEXT)) or path_to(asked, "page.overview")
+    to = own_address(asked, form.way_back) or path_to(asked, "page.overview")
     response = RedirectResponse(to, status_code=303)
     asked.desk.sessions.open(asked.request, response, token_id=token.id)
     return response
@@ -62,7 +64,7 @@ async def prefer(asked: Asked, form: Formed) -> Response:
         raise Problem(
             422, "no-such-theme", f"There is no theme {theme!r}. Choose one of {', '.join(THEMES)}."
         )
-    to = own_address(asked, form.text("next", most=NEXT)) or path_to(asked, "page.overview")
+    to = own_address(asked, form.way_back) or path_to(asked, "page.overview")
     response = RedirectResponse(to, status_code=303)
     response.set_cookie(
         "rota_theme",

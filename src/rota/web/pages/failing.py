@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse, Response
 
 from rota.web.asking import Asking, Desk
+from rota.web.pages.forms import fitting
 from rota.web.pages.rendering import path_to, render
 from rota.web.problems import Problem, request_id_of
 
@@ -42,7 +43,14 @@ def _page(request: Request, problem: Problem) -> Response:
         come_from = request.url.path if request.method == "GET" else None
         if come_from and request.url.query:
             come_from += f"?{request.url.query}"
-        return RedirectResponse(path_to(asked, "page.door", query={"next": come_from}), status_code=303)
+        door = path_to(asked, "page.door", query={"next": fitting(come_from)})
+        led = RedirectResponse(door, status_code=303)
+        if request.headers.get("hx-request") != "true":
+            return led
+        # A page that updates itself would follow to the door unseen, and lay that over its content: it has to leave.
+        return Response(
+            status_code=401, headers={**(problem.headers or {}), "HX-Redirect": led.headers["location"]}
+        )
     heading = HEADINGS.get(problem.status_code, "Something went wrong")
     template = "enter.html" if asked.known is None else "error.html"
     response = render(

@@ -9,13 +9,15 @@ from fastapi import Depends
 from starlette.responses import RedirectResponse, Response
 
 from rota.web.asking import Asked, Asking
-from rota.web.limits import BODY, OPEN_BODY, checked_body
+from rota.web.limits import BODY, checked_body
 from rota.web.pages.notices import Notice, give
 from rota.web.problems import Problem
 
 FIELDS = 2_000
 REASON = 2_000
 NEXT = 3_000
+OPEN_FORM = 65_536
+"""Bytes of a form from somebody whom nobody knows yet: the address in it, with a long filter, is encoded twice."""
 TYPED_FROM = 1_000
 """Who acts on more jobs than this has to type their number."""
 
@@ -46,6 +48,11 @@ class Form:
         return [value for key, value in self.pairs if key == name]
 
     @property
+    def way_back(self) -> str | None:
+        """Where to go afterwards. One that is too long counts as none: it must not refuse what was done before it."""
+        return fitting(next((value.strip() for key, value in self.pairs if key == "next"), None))
+
+    @property
     def reason(self) -> str | None:
         return self.text("reason")
 
@@ -55,7 +62,7 @@ async def _form(asked: Asked) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/x-www-form-urlencoded", ""):
         raise Problem(415, "not-a-form", "This address takes a form. Programs use /api/v1.")
-    await checked_body(request, OPEN_BODY if asked.known is None else BODY)
+    await checked_body(request, OPEN_FORM if asked.known is None else BODY)
     try:
         text = (await request.body()).decode()
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
@@ -71,10 +78,15 @@ Formed = Annotated[Form, Depends(_form)]
 
 def back(asked: Asking, form: Form, notice: Notice, *, to: str) -> Response:
     """To the page that the form was on (its field `next`), or `to`, which then says what was done."""
-    response = RedirectResponse(own_address(asked, form.text("next", most=NEXT)) or to, status_code=303)
+    response = RedirectResponse(own_address(asked, form.way_back) or to, status_code=303)
     give(asked, response, notice)
     asked.desk.recently.forget()
     return response
+
+
+def fitting(address: str | None) -> str | None:
+    """An address to come back to, if it is short enough to be carried about."""
+    return address if address and len(address) <= NEXT else None
 
 
 def own_address(asked: Asking, address: str | None) -> str | None:

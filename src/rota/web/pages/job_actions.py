@@ -11,7 +11,7 @@ from rota.admin.actions import Done
 from rota.admin.editing import Edit
 from rota.web.api.shapes import JobId
 from rota.web.asking import Asked, Asking
-from rota.web.pages.forms import Form, Formed, back, own_address
+from rota.web.pages.forms import Form, Formed, back, own_address, whole_number
 from rota.web.pages.notices import Notice
 from rota.web.pages.rendering import path_to
 from rota.web.pages.routing import PageRoutes
@@ -81,7 +81,10 @@ async def move(asked: Asked, job_id: JobId, form: Formed) -> Response:
     )
     if change.empty:
         return back(asked, form, Notice("Nothing was to be changed."), to=_page(asked, before))
-    return _changed(asked, form, before, await asked.admin.edit(job_id, change, reason=form.reason))
+    # The form sends both as they were shown: what somebody else set meanwhile must not be set back by that.
+    version = whole_number(form.text("version", most=20))
+    after = await asked.admin.edit(job_id, change, reason=form.reason, version=version)
+    return _changed(asked, form, before, after)
 
 
 def _changed(asked: Asking, form: Form, before: Job, after: Job) -> Response:
@@ -101,7 +104,7 @@ def _changed(asked: Asking, form: Form, before: Job, after: Job) -> Response:
 def _told(asked: Asking, form: Form, done: Done, *, undo: str | None = None) -> Response:
     """Back to where the form was, with what was done and how to take it back."""
     here = _page(asked, done.job)
-    elsewhere = own_address(asked, form.text("next", most=3_000))
+    elsewhere = own_address(asked, form.way_back)
     link = None if elsewhere is None or elsewhere.startswith(here) else here
     address = None if undo is None else path_to(asked, undo, job_id=public_id(done.job.id))
     return back(asked, form, Notice(_words(done), link=link, undo=address), to=here)

@@ -66,6 +66,14 @@ class Typed(NamedTuple):
     """How many jobs he was shown; 0: none yet."""
 
 
+class LeftOut(NamedTuple):
+    """Ticked rows that the verb has not met, by why."""
+
+    unended: int = 0
+    """Not deleted, because they wait or run."""
+    gone: int = 0
+
+
 @routes.post("/jobs/ticked", verb="jobs_ticked", role=Role.OPERATOR)
 async def ticked(asked: Asked, form: Formed) -> Response:
     """Do what was chosen to the rows that were ticked, or ask about all that match."""
@@ -89,7 +97,8 @@ async def ticked(asked: Asked, form: Formed) -> Response:
     if verb is Verb.HOLD and swept.done == len(chosen) <= UNDONE:
         ids = ",".join(map(str, chosen))
         undo = path_to(asked, "page.jobs_ticked", query={"verb": Verb.RELEASE.value, "ids": ids})
-    return back(asked, form, Notice(told(verb, swept), good=swept.done > 0, undo=undo), to=to)
+    said = told(verb, swept, await _left_out(asked, verb, chosen, swept))
+    return back(asked, form, Notice(said, good=swept.done > 0, undo=undo), to=to)
 
 
 @routes.get(
@@ -206,8 +215,19 @@ async def _edited(asked: Asking, chosen: Sequence[UUID], field: str, value: str)
     return Notice(said, good=done > 0)
 
 
-def told(verb: Verb, swept: Swept) -> str:
-    """What became of the jobs, in a sentence."""
+async def _left_out(asked: Asking, verb: Verb, chosen: Sequence[UUID], swept: Swept) -> LeftOut:
+    """Which of the ticked rows the sweep has not met. Only deleting passes over any that are still there."""
+    left = max(len(chosen) - swept.met, 0)
+    if not left or verb is not Verb.DELETE:
+        return LeftOut(gone=left)
+    # What can still be cancelled is what has not ended.
+    found = await asked.admin.count(Verb.CANCEL, JobFilter(ids=tuple(chosen)))
+    unended = min(found.jobs, left)
+    return LeftOut(unended, left - unended)
+
+
+def told(verb: Verb, swept: Swept, left: LeftOut) -> str:
+    """What became of the jobs, in a few sentences: as many as were ticked."""
     said = [f"{many(swept.done, 'job')} {DONE[verb]}."]
     if swept.asked:
         said.append(f"Of these, {swept.asked:,} run; their workers are asked to stop them.")
@@ -215,6 +235,12 @@ def told(verb: Verb, swept: Swept) -> str:
         said.append(f"{swept.refused:,} left as they are: their state does not allow it.")
     if swept.changed:
         said.append(f"{swept.changed:,} changed meanwhile.")
+    if left.unended:
+        said.append(
+            f"{left.unended:,} left as they are: only jobs that have ended are deleted. Cancel them first."
+        )
+    if left.gone:
+        said.append(f"{left.gone:,} no longer there: deleted by somebody else, or by retention.")
     return " ".join(said)
 
 

@@ -30,10 +30,11 @@ routes = PageRoutes()
 
 SHOWN = 5
 TYPED = 4_000
+UNFIT = "Some settings do not fit; see below."
 CHANGED = (
     "Nothing was saved: somebody changed the schedule since this form was opened. What you typed is kept. "
-    "Below stands what it would change now; save again if that is what you mean."
 )
+AGAIN = "Below stands what it would change now; save again if that is what you mean."
 UNITS = ((86_400, "d"), (3600, "h"), (60, "m"))
 
 
@@ -157,10 +158,11 @@ async def edit(asked: Asked, name: str, form: Formed) -> Response:
     record = await asked.admin.schedule(name)
     wish = await _wish(asked, record, form)
     version = _typed(form, "version") or str(record.version)
-    if wish.wrong:
-        return await _page(asked, record, wish, form, wrong="Some settings do not fit; see below.")
+    # First of all: whatever page answers carries the new version, and who sends that must know what he overwrites.
     if version != str(record.version):
-        return await _page(asked, record, wish, form, wrong=CHANGED, status=409)
+        return await _changed(asked, record, wish, form)
+    if wish.wrong:
+        return await _page(asked, record, wish, form, wrong=UNFIT)
     if form.text("do") != "save":
         return await _page(asked, record, wish, form, shown=True)
     if not wish.changes:
@@ -171,13 +173,18 @@ async def edit(asked: Asked, name: str, form: Formed) -> Response:
         )
     except ScheduleChanged:
         record = await asked.admin.schedule(name)
-        again = await _wish(asked, record, form)
-        return await _page(asked, record, again, form, wrong=CHANGED, status=409)
+        return await _changed(asked, record, await _wish(asked, record, form), form)
     except (ScheduleError, EnqueueError) as error:
         told = wish._replace(fields=marked(Answers({}, {}, tuple(wish.fields)), str(error)))
         return await _page(asked, record, told, form, wrong=str(error))
     labels = ", ".join(change.label.lower() for change in wish.changes)
     return _done(asked, name, f"Changed {labels} of {name}. Workers see it within five seconds.")
+
+
+async def _changed(asked: Asking, record: ScheduleRecord, wish: Wish, form: Form) -> Response:
+    """The form again, with what it would do to the schedule as somebody else has left it."""
+    wrong = CHANGED + (UNFIT if wish.wrong else AGAIN)
+    return await _page(asked, record, wish, form, wrong=wrong, status=409)
 
 
 def _done(asked: Asking, name: str, words: str) -> Response:

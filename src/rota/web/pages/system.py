@@ -14,6 +14,7 @@ from fastapi import Path, Query
 from starlette.responses import Response
 
 from rota._core.lengths import many, span
+from rota._core.operation import grown
 from rota._core.retention import EVERYTHING, Foreseen, Policy
 from rota._core.room import Room
 from rota._core.token import Token
@@ -25,13 +26,12 @@ from rota.web.asking import Asked, Asking
 from rota.web.driving import drivers_of
 from rota.web.pages import charting
 from rota.web.pages.charting import known
-from rota.web.pages.forms import TYPED_FROM, Formed, back
+from rota.web.pages.forms import TYPED_FROM, Formed, back, whole_number
 from rota.web.pages.notices import Notice
 from rota.web.pages.rendering import STATIC, path_to, render
 from rota.web.pages.routing import PageRoutes
 from rota.web.pages.sharing import SAMPLED, shared
-from rota.web.pages.spans import RANGES, Ranged
-from rota.web.problems import Problem
+from rota.web.pages.spans import RANGES, Range, Ranged
 from rota.web.roles import Role
 
 routes = PageRoutes()
@@ -77,6 +77,19 @@ async def system(
     """Everything about the store and this server."""
     if asked.tenant is not None:
         return render(asked, "system_tenant.html", title="System", here="system")
+    foreseen = await asked.admin.foresee(EVERYTHING) if foresee and asked.may(Role.MANAGER) else None
+    return await _page(asked, chosen, foreseen)
+
+
+async def _page(
+    asked: Asking,
+    chosen: Range,
+    foreseen: Sequence[Foreseen] | None,
+    *,
+    wrong: str = "",
+    status: int = 200,
+    reason: str | None = None,
+) -> Response:
     admin, manager = asked.admin, asked.may(Role.MANAGER)
     found = await _examination(asked).by(asked)
     findings = sorted(
@@ -89,12 +102,15 @@ async def system(
         known(admin.store.now()),
         known(shared(asked, ("room", chosen.word), lambda: admin.room_series(chosen.seconds), lasts=SAMPLED)),
     )
-    foreseen = await admin.foresee(EVERYTHING) if foresee and manager else None
     return render(
         asked,
         "system.html",
         title="System",
         here="system",
+        status=status,
+        at=path_to(asked, "page.system") if wrong else None,
+        wrong=wrong,
+        reason=reason or "",
         now=now or datetime.now(UTC),
         room=room,
         drawn=charting.room(samples),
@@ -108,7 +124,7 @@ async def system(
         defaults=default_policies(),
         keeps=_keeps,
         foreseen=foreseen,
-        goes=sum(row.jobs for row in foreseen or ()),
+        goes=_jobs(foreseen or ()),
         bound=sum(row.bound for row in foreseen or ()),
         many_jobs=TYPED_FROM,
         settings=_settings(asked),
@@ -121,13 +137,18 @@ async def system(
 @routes.post("/system/prune", verb="system_prune", role=Role.MANAGER)
 async def prune(asked: Asked, form: Formed) -> Response:
     """Let go now of what is past its time, as was shown."""
-    goes = sum(row.jobs for row in await asked.admin.foresee(EVERYTHING))
-    if goes > TYPED_FROM and form.text("number") != str(goes):
-        raise Problem(
-            422,
-            "number-needed",
-            f"Retention would let {goes:,} jobs go now. Go back, look at what it would do, and type {goes} to go on.",
-        )
+    foreseen = await asked.admin.foresee(EVERYTHING)
+    goes, expected = _jobs(foreseen), whole_number(form.text("expected", most=20))
+    again, status = None, 422
+    if expected is None:
+        again = "How many jobs you were shown is missing from the form. Look at the number, then decide."
+    elif grown(expected, goes):
+        again, status = f"{many(goes, 'job')} would go by now, and you were shown {expected:,}.", 409
+        again += " Look again, then decide."
+    elif expected > TYPED_FROM and whole_number(form.text("number", most=20)) != expected:
+        again = f"The number that was typed is another one. Type {goes} to go on."
+    if again is not None:
+        return await _page(asked, Range(), foreseen, wrong=again, status=status, reason=form.reason)
     drivers = drivers_of(asked.request.app)
     with drivers.room(asked.key):
         drivers.start_purge(asked.admin, form.reason, asked.key)
@@ -148,6 +169,10 @@ async def revoke(asked: Asked, token_id: Annotated[str, Path(max_length=100)], f
     revoked = await asked.admin.revoke_token(token_id, reason=form.reason)
     notice = Notice(f"Revoked {revoked.name} ({revoked.id}). Whoever shows it is refused from now on.")
     return back(asked, form, notice, to=f"{path_to(asked, 'page.system')}#tokens")
+
+
+def _jobs(foreseen: Sequence[Foreseen]) -> int:
+    return sum(row.jobs for row in foreseen)
 
 
 async def _examined(asked: Asking) -> Sequence[Finding]:

@@ -34,7 +34,6 @@
   // Live: events make the page fetch itself and lay the new one over the old. Ticked rows and open questions hold it still.
   const wire = $("#wire"), lamp = $("#live"), rate = $("#rate");
   const live = { every: Number(kept("rota.rate") ?? 1), last: 0, due: null, busy: false, errors: 0, poll: null };
-  const how = (name, word) => { lamp.dataset.how = name; $("#live-word").textContent = word; };
   const typing = (at) => at && (at.matches("input:not([type=checkbox]), textarea, select") || at.isContentEditable);
   const still = () => !window.htmx || document.hidden || live.every === 0 || $("dialog[open]")
     || $("#page [data-tick]:checked") || (typing(document.activeElement) && $("#page").contains(document.activeElement)) || $("#page [data-still]");
@@ -45,9 +44,8 @@
     if (still() || (live.busy && Date.now() - live.last < 8000)) { if (live.every && window.htmx) live.due = setTimeout(refresh, 500); return; }
     live.busy = true;
     live.last = Date.now();
-    try {
+    try { // with no session, HX-Redirect leads to the door
       await htmx.ajax("GET", location.href, { source: document.body, target: "#page", select: "#page", swap: "outerMorph" });
-      announce("The page was updated.");
     } catch { /* the next event tries again */ }
     live.busy = false;
   };
@@ -58,21 +56,20 @@
   const polling = (on) => {
     clearInterval(live.poll);
     live.poll = on ? setInterval(stir, 5000) : null;
+    shown();
   };
   const shown = () => {
-    if (live.every === 0) how("paused", "paused");
-    else if (live.poll) how("polling", "polling");
-    else how("live", "live");
+    lamp.dataset.how = $("#live-word").textContent = !live.every ? "paused" : live.poll ? "polling" : "live";
   };
   if (wire && rate) {
     rate.value = String(live.every);
     rate.addEventListener("change", () => { live.every = Number(rate.value); kept("rota.rate", live.every); shown(); stir(); });
     wire.addEventListener("jobs-changed", stir);
-    wire.addEventListener("resync", () => { live.errors = 0; polling(false); shown(); live.last ||= Date.now(); stir(); });
-    document.addEventListener("htmx:sse:error", () => { if (++live.errors >= 2) { polling(true); shown(); } });
+    wire.addEventListener("resync", () => { live.errors = 0; polling(false); live.last ||= Date.now(); stir(); });
+    document.addEventListener("htmx:sse:error", () => { if (++live.errors >= 2) polling(true); });
     document.addEventListener("htmx:response:error", (event) => { if (event.detail?.ctx?.sourceElement === wire && ++live.errors >= 2) polling(true); });
     // A stream that never opened is not retried by the extension: look after a moment.
-    setTimeout(() => { if (!live.last) { polling(true); shown(); } }, 6000);
+    setTimeout(() => { if (!live.last) polling(true); }, 6000);
     // Numbers of minutes change without an event.
     setInterval(stir, 15000);
     document.addEventListener("visibilitychange", () => { if (!document.hidden) stir(); });
@@ -251,6 +248,9 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
   const again = () => { tickTimes(); draw(); bulk(); };
-  document.addEventListener("htmx:after:swap", again);
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    again();
+    if (ctx.select === "#page" && ctx.response.raw.ok) announce("The page was updated.");
+  });
   again();
 })();
