@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         name="a row of the audit that is gone is taken to be removed on purpose",
         file="_core/seal.py",
-        old="if limit is None or seal.at >= limit",
-        new="if limit is not None and seal.at >= limit",
+        old="(limit is None or stolen.at >= limit)",
+        new="(limit is not None and stolen.at >= limit)",
         where="stores/postgres/test_audit_tampering.py",
         by="test_a_row_that_was_taken_out_is_named",
     ),

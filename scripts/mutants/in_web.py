@@ -106,7 +106,7 @@ MUTANTS = (
         name="an operation outlives its token",
         file="web/driving.py",
         old="            if not await counts():\n",
-        new="            if not await counts() and not operation.actor:\n",
+        new="            if not await counts() and not callable(end):\n",
         where="web_nouns/test_noun_letters.py",
         by="test_an_operation_ends_with_the_token_that_began_or_resumed_it",
     ),

@@ -158,7 +158,7 @@ def test_no_verb_of_a_store_is_let_through_by_accident():
     open_to_tenants = {
         "now", "enqueue", "note", "get", "archived", "find", "attempts", "logs", "change", "standing", "tasks",
         "parked_tasks", "sessions", "queues", "dead_letter", "dead_letters", "count_dead_letters", "failure_groups",
-        "failure_hours",
+        "failure_hours", "deaths",
         "change_review", "reprocess", "begin_operation", "operations", "advance_operation", "steer_operation",
         "audit", "audit_trail", "figures", "tally", "count_found", "stints",
     }  # fmt: skip
@@ -170,3 +170,19 @@ def test_no_verb_of_a_store_is_let_through_by_accident():
     for verb in verbs - open_to_tenants:
         with pytest.raises(OutOfScope):
             getattr(named, verb)
+
+
+async def test_failures_of_one_tenant_are_counted_without_reading_a_payload(shop, red, store, monkeypatch):
+    """Pages ask for them each second, and a payload may be large."""
+    await shop.dead(tenant="red")
+    await shop.dead(tenant="blue")
+
+    async def whole(_wanted):
+        raise AssertionError("whole dead letters were read to be counted")
+
+    monkeypatch.setattr(store, "dead_letters", whole)
+    [group] = await red.failures(DeadFilter())
+    hours = await red.failure_hours([group.fingerprint, "unknown"], hours=2)
+
+    assert (group.letters, hours) == (1, {group.fingerprint: [0, 1], "unknown": [0, 0]})
+    assert await red.store.deaths(DeadFilter(tenant="blue")) == []

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from rota.cli.dashboard import checked_prefix
 from rota.errors import ConfigError
 from rota.web.serving import bind
 
@@ -106,6 +107,23 @@ def test_a_prefix_that_is_no_path_is_refused(rota, jobs, prefix):
 
     assert said.code == 2
     assert f"--prefix {prefix!r} is not a path. Write it as /ops/jobs." in said.err
+
+
+@pytest.mark.parametrize("prefix", ["/jobs", "/api", "/queues/", "/queues/red", "/static"])
+def test_a_prefix_that_is_an_address_of_the_dashboard_itself_is_refused(rota, jobs, prefix):
+    """A proxy may take the prefix away: then /jobs would be the list of jobs, and the first page as well."""
+    said = rota("dashboard", "--prefix", prefix)
+
+    assert said.code == 2
+    assert f"--prefix {prefix!r} is the address of something on the dashboard itself" in " ".join(
+        said.err.split()
+    )
+    assert f"such as /ops{prefix.rstrip('/')}." in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize("prefix", ["/ops/jobs", "/rota", "/api/rota", "/a/b"])
+def test_other_prefixes_are_free(prefix):
+    assert checked_prefix(prefix) == prefix
 
 
 def test_a_port_that_was_named_and_is_taken_is_an_error_and_else_the_next_is_taken():

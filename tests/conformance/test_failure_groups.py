@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from build import Clock, a_running_job, read
-from rota._core.dead_letter import DeadFilter, FailureGroup, review_audit
+from rota._core.dead_letter import DeadFilter, FailureGroup, death_of, review_audit
 from rota._core.failure import ErrorClass, Failure
 from rota._core.job import Job
 from rota._core.outcome import Raised, decide
@@ -141,3 +141,33 @@ async def test_what_died_earlier_is_not_counted_by_the_hour(store: Store, clock:
 
     assert await store.failure_hours([group.fingerprint], hours=3) == {group.fingerprint: [0, 0, 0]}
     assert await store.failure_hours([], hours=3) == {}
+
+
+async def test_how_and_when_jobs_died_is_told_of_the_same_ones_as_their_letters(store: Store, clock: Clock):
+    known = await dies(store)
+    clock.advance(60)
+    last = await dies(store, "order 2", task="export")
+    await closed(store, known)
+
+    [newest, oldest] = await store.deaths(DeadFilter())
+
+    assert (newest.job_id, newest.task, newest.died) == (last.id, "export", last.finished_at)
+    assert (newest.error_class, newest.error_type, newest.message) == (
+        "non_retryable",
+        "ValueError",
+        "order 2",
+    )
+    assert newest.frame == "shop/mail.py in send"
+    [group] = await groups(store)
+    assert newest.fingerprint == group.fingerprint != oldest.fingerprint
+    for wanted in (
+        DeadFilter(),
+        DeadFilter(limit=1),
+        DeadFilter(task="mail"),
+        DeadFilter((Review.ACKNOWLEDGED,)),
+        DeadFilter(group=group.fingerprint),
+        DeadFilter(tenant="red"),
+        DeadFilter(since=last.finished_at),
+        DeadFilter(before=last.id),
+    ):
+        assert await store.deaths(wanted) == [death_of(one) for one in await store.dead_letters(wanted)]

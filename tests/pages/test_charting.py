@@ -56,3 +56,14 @@ def test_a_range_is_told_as_people_say_it():
     told = [Range(word).words for word in ("15m", "1h", "24h", "7d")]
 
     assert told == ["the last 15 minutes", "the last hour", "the last 24 hours", "the last 7 days"]
+
+
+def test_the_slice_that_still_goes_on_is_divided_by_how_long_it_has():
+    """Keeping up must not seem to dive at its right end, each time that somebody looks."""
+    whole = chart(60, 60, 12, step=600.0)
+    late = whole._replace(until=whole.points[-1].start + timedelta(seconds=120))
+    early = whole._replace(until=whole.points[-1].start + timedelta(seconds=5))
+    deep = depths(0, 0, 0, step=600.0)
+
+    assert [values[1] for _, values in charting.flow(late, deep)] == [6.0, 6.0, 6.0]
+    assert [values for _, values in charting.flow(early, deep)][1:] == [[6.0, 6.0], [None, None]]

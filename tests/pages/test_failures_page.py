@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -339,3 +340,48 @@ async def test_hostile_texts_are_shown_as_text(site):
         assert page.status_code == 200
         assert "<script>alert" not in page.text
         assert "<img" not in page.text
+
+
+async def test_the_question_before_a_mass_discard_claims_no_number_where_there_is_a_choice(site, monkeypatch):
+    """It is written before the choice is made: it named those that wait, and those acknowledged went."""
+    monkeypatch.setattr(failures, "TYPED_FROM", 1)
+    known = [await dies(site) for _ in range(2)]
+    otto, path = await site.visitor("operator"), f"/failures/{await group_of(site)}"
+    alone = html.unescape((await otto.get(path)).text)
+    for one in known:
+        await followed(otto, f"/failures/letters/{one}", verb="acknowledge", reason="ticket 12")
+    await dies(site)
+
+    page = html.unescape((await otto.get(path)).text)
+
+    assert 'data-ask="Give up the work of 2 jobs?"' in alone
+    told = "Waiting for review: 1. Acknowledged: 2."
+    assert f'data-ask="Give up the work of the jobs that you chose under Which? {told}"' in page
+    assert f"again, each in a new job with its payload? {told}" in page
+    assert "type how many you mean (the number beside your choice under Which)" in page
+
+
+async def test_what_was_not_counted_to_its_end_says_so_and_claims_no_share(site, monkeypatch):
+    monkeypatch.setattr(failures, "COUNTED", 3)
+    for _ in range(3):
+        await dies(site)
+    session, now = await a_session(site.store, lease=1e6), await site.store.now()
+    minute = Minute(now.replace(second=0, microsecond=0), [Total("post", "mail", "dead", 30)])
+    await site.store.note_minutes(session, [minute])
+    vera = await site.visitor("viewer")
+
+    listed = words(await vera.get("/failures"))
+    one = words(await vera.get(f"/failures/{await group_of(site)}"))
+
+    assert "3+ jobs died in the last 24 hours" in listed
+    assert "10 %" not in listed
+    assert "Last hour 3+" in one
+    assert "Last 24 hours 3+" in one
+    assert re.search(r"Share of runs \W of 30 runs in 24 hours", one)
+
+
+async def test_hours_in_numbers_say_that_they_are_utc(site):
+    await dies(site)
+    page = await (await site.visitor("viewer")).get("/failures")
+
+    assert "Hour from (UTC)" in words(page)

@@ -34,7 +34,8 @@ def test_groups_of_one_exception_are_one_and_shares_add_up():
             a_group("KeyError", 4),
             a_group(None, 1),
             a_group(None, 0, "lost"),
-        ]
+        ],
+        10,
     )
 
     assert [(cause.name, cause.jobs, cause.groups) for cause in found] == [
@@ -43,12 +44,20 @@ def test_groups_of_one_exception_are_one_and_shares_add_up():
         ("unknown error", 1, 1),
         ("lost", 0, 1),
     ]
-    assert [round(cause.together, 2) for cause in found] == [0.5, 0.92, 1.0, 1.0]
+    assert [round(cause.together or 0.0, 2) for cause in found] == [0.5, 0.92, 1.0, 1.0]
+
+
+def test_shares_are_unknown_where_a_group_was_not_counted_to_its_end():
+    """Sixty thousand were counted up to ten: nobody knows how much of it all that is."""
+    first, second = pareto([a_group("KeyError", 10), a_group("OSError", 5)], 10)
+
+    assert (first.jobs, first.capped, first.share, first.together) == (10, True, None, None)
+    assert (second.jobs, second.capped, second.share, second.together) == (5, False, None, None)
 
 
 def test_only_the_first_ten_are_shown_and_nothing_is_no_error():
-    assert len(pareto([a_group(f"Error{number}", 1) for number in range(30)])) == 10
-    assert pareto([]) == []
+    assert len(pareto([a_group(f"Error{number}", 1) for number in range(30)], 10)) == 10
+    assert pareto([], 10) == []
 
 
 async def test_the_page_of_failures_ranks_exceptions_and_says_so_in_numbers(clock: Clock):

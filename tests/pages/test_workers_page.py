@@ -269,3 +269,22 @@ async def test_of_more_running_jobs_than_are_counted_it_is_not_said_how_many_eac
     assert "In use 2+" in said
     assert "2 of 8" not in said
     assert "8 slots" in said
+
+
+async def test_a_worker_that_is_gone_and_lived_shortly_is_drawn_from_its_start(site, clock):
+    """Busy is a share of the time that it lived, and the axis says what is drawn."""
+    worker = await a_worker(site, lease=1e6, lanes={"slow": 1})
+    began = clock.now
+    await site.store.enqueue([a_job()])
+    [job] = await claim(site.store, worker)
+    clock.advance(60)
+    await site.store.settle([completed(job)])
+    clock.advance(60)
+    await site.store.end_session(worker)
+    clock.advance(30)
+
+    page = await (await site.visitor("viewer")).get(f"/workers/{worker}")
+
+    ended = began + timedelta(minutes=2)
+    assert f"{began:%H:%M} {ended:%H:%M} UTC" in words(page)
+    assert "Busy 50 %" in words(page)

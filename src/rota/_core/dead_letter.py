@@ -78,6 +78,19 @@ class DeadFilter(NamedTuple):
         return cls(reviews=tuple(Review(one) for one in reviews), **fields)  # type: ignore[arg-type]
 
 
+class Death(NamedTuple):
+    """What groups are made of: the least of a dead letter that tells how and when its job died."""
+
+    job_id: UUID
+    task: str
+    died: datetime
+    fingerprint: str | None
+    error_class: str | None
+    error_type: str | None
+    frame: str | None
+    message: str | None
+
+
 class FailureGroup(NamedTuple):
     """Dead letters that are alike. Counts stop at the store's cap."""
 
@@ -106,6 +119,21 @@ class FailureGroup(NamedTuple):
         if self.last_hour > self.hour_before * 1.2:
             return "rising"
         return "falling" if self.last_hour < self.hour_before * 0.8 else "steady"
+
+
+def death_of(letter: DeadLetter) -> Death:
+    """How and when this one died."""
+    job = letter.job
+    return Death(
+        job.id,
+        job.task,
+        job.finished_at or job.updated_at,
+        letter.fingerprint,
+        job.error_class,
+        letter.error_type,
+        letter.frame,
+        job.error_message,
+    )
 
 
 def hourly(moments: Iterable[datetime], now: datetime, hours: int) -> list[int]:

@@ -85,7 +85,9 @@ class Examination:
         self._expected = expected
         self._last = Seal(0, 0, _EPOCH, b"", b"")
         self._rows = 0
-        self._gone: list[Seal] = []
+        self._gone = 0
+        self._gone_last: Seal | None = None
+        """The newest of them is enough: if that one was removed on purpose, all were. There may be millions."""
         self._removed_before: datetime | None = None
         self._fault: str | None = None
 
@@ -104,7 +106,9 @@ class Examination:
             if one.seal.hash.hex() == self._expected:
                 self._expected = None
             if one.audit is None:
-                self._gone.append(one.seal)
+                self._gone += 1
+                last = self._gone_last
+                self._gone_last = one.seal if last is None or one.seal.at >= last.at else last
             else:
                 self._rows += 1
                 self._note_removal(one.audit)
@@ -114,8 +118,8 @@ class Examination:
         """What was found, if nothing was wrong on the way; `unsealed`: a row that somebody added past the chain."""
         fault = self._fault
         limit = self._removed_before
-        stolen = next((seal for seal in self._gone if limit is None or seal.at >= limit), None)
-        if fault is None and stolen is not None:
+        stolen = self._gone_last
+        if fault is None and stolen is not None and (limit is None or stolen.at >= limit):
             fault = f"row {stolen.row} of {stolen.at.isoformat()} is gone, and no row tells of its removal"
         if fault is None and unsealed is not None:
             fault = f"row {unsealed} has no seal: it was added with the triggers of the audit switched off"
@@ -123,7 +127,7 @@ class Examination:
             fault = (
                 f"the hash {self._expected} is nowhere in the chain: its end was cut off, or it was made anew"
             )
-        return Verdict(self._rows, len(self._gone), self._last.hash.hex(), fault)
+        return Verdict(self._rows, self._gone, self._last.hash.hex(), fault)
 
     def _wrong(self, one: Sealed) -> str | None:
         seal, row = one

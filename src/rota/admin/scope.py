@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from rota._core.actions import Audit, AuditFilter, Change
-from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup, hourly
+from rota._core.dead_letter import DeadFilter, DeadLetter, Death, FailureGroup, hourly
 from rota._core.job import Job, NewJob
 from rota._core.numbers import Figures
 from rota._core.review import Landed, Review, ReviewChange, Reviewed
@@ -169,21 +169,25 @@ class TenantScope:
             return 0
         return await self._store.count_dead_letters(wanted._replace(tenant=self.tenant), cap=cap)
 
+    async def deaths(self, wanted: DeadFilter) -> list[Death]:
+        if wanted.tenant not in (None, self.tenant):
+            return []
+        return await self._store.deaths(wanted._replace(tenant=self.tenant))
+
     async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
         """Of his newest dead letters only: the store's own groups are of all tenants together."""
         reviews = wanted.reviews or (Review.PENDING,)
         asked = DeadFilter(reviews, wanted.group, wanted.task, limit=LOOKED_AT)
-        found = grouped(await self.dead_letters(asked), await self.now())
+        found = grouped(await self.deaths(asked), await self.now())
         return found[: wanted.limit]
 
     async def failure_hours(self, fingerprints: Sequence[str], *, hours: int) -> dict[str, list[int]]:
         """Of his newest dead letters only, as their groups."""
         now = await self.now()
-        mine = await self.dead_letters(DeadFilter(since=now - hours * HOUR, limit=LOOKED_AT))
-        return {
-            name: hourly((_died(letter) for letter in mine if letter.fingerprint == name), now, hours)
-            for name in fingerprints
-        }
+        died: dict[str | None, list[datetime]] = {}
+        for death in await self.deaths(DeadFilter(since=now - hours * HOUR, limit=LOOKED_AT)):
+            died.setdefault(death.fingerprint, []).append(death.died)
+        return {name: hourly(died.get(name, ()), now, hours) for name in fingerprints}
 
     async def change_review(self, change: ReviewChange, audit: Audit) -> Reviewed:
         if await self.dead_letter(change.job_id) is None:
@@ -274,38 +278,34 @@ class TenantScope:
         return Figures(whole.since, whole.until, tenants=mine)
 
 
-def grouped(letters: Sequence[DeadLetter], now: datetime) -> list[FailureGroup]:
-    """These dead letters, newest first, by fingerprint; the group that was seen last first."""
-    groups: dict[str, list[DeadLetter]] = {}
-    for letter in letters:
-        if letter.fingerprint is not None:
-            groups.setdefault(letter.fingerprint, []).append(letter)
+def grouped(deaths: Sequence[Death], now: datetime) -> list[FailureGroup]:
+    """These deaths by fingerprint; the group that was seen last first."""
+    groups: dict[str, list[Death]] = {}
+    for death in deaths:
+        if death.fingerprint is not None:
+            groups.setdefault(death.fingerprint, []).append(death)
     found = [_group(name, sorted(group, key=_age), now) for name, group in groups.items()]
     return sorted(found, key=lambda group: (group.last_seen, group.fingerprint), reverse=True)
 
 
-def _group(name: str, letters: Sequence[DeadLetter], now: datetime) -> FailureGroup:
-    """One group of dead letters, oldest first."""
-    times, newest = [_died(letter) for letter in letters], letters[-1]
+def _group(name: str, deaths: Sequence[Death], now: datetime) -> FailureGroup:
+    """One group of deaths, oldest first."""
+    times, newest = [death.died for death in deaths], deaths[-1]
     return FailureGroup(
         name,
-        newest.job.task,
-        newest.job.error_class,
+        newest.task,
+        newest.error_class,
         newest.error_type,
         newest.frame,
-        newest.job.error_message,
-        len(letters),
+        newest.message,
+        len(deaths),
         times[0],
         times[-1],
         sum(time > now - HOUR for time in times),
         sum(now - 2 * HOUR < time <= now - HOUR for time in times),
-        newest.job.id,
+        newest.job_id,
     )
 
 
-def _age(letter: DeadLetter) -> tuple[datetime, UUID]:
-    return _died(letter), letter.job.id
-
-
-def _died(letter: DeadLetter) -> datetime:
-    return letter.job.finished_at or letter.job.updated_at
+def _age(death: Death) -> tuple[datetime, UUID]:
+    return death.died, death.job_id

@@ -151,4 +151,12 @@ def checked_prefix(text: str) -> str:
     prefix = text.rstrip("/")
     if prefix and (not prefix.startswith("/") or any(letter in prefix for letter in " ?#\\\"'<>")):
         raise click.UsageError(f"--prefix {text!r} is not a path. Write it as /ops/jobs.")
+    if prefix:
+        from rota.web.serving import is_a_page
+
+        if is_a_page(prefix):
+            raise click.UsageError(
+                f"--prefix {text!r} is the address of something on the dashboard itself: behind a proxy that takes the "
+                f"prefix away, nobody could tell the two apart. Choose a free one, such as /ops{prefix}."
+            )
     return prefix

@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
-from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.dead_letter import DeadFilter, DeadLetter, Death, FailureGroup
 from rota._core.job import NewJob
 from rota._core.operation import Operation, OperationState, Progress
 from rota._core.review import ReviewChange, Reviewed
@@ -28,6 +28,10 @@ class DeadLetters(Protocol):
 
     async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
         """How many dead jobs match, counted up to `cap`."""
+        ...
+
+    async def deaths(self, wanted: DeadFilter) -> list[Death]:
+        """Of the same jobs as `dead_letters`, in the same order, how and when each died: no payload is read."""
         ...
 
     async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rota._core.retention import Pruning
 from rota.errors import RotaError
@@ -30,7 +30,9 @@ TRUST = 1.0
 class Drivers:
     """The operations that this server drives. One that is cut off stands as stopped, and can be resumed."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Callable[[str], Awaitable[bool]]) -> None:
+        self._counts = counts
+        """Whether what a caller began may go on, by what his limits are counted by."""
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._coming: list[str] = []
         self._turns = asyncio.Semaphore(1)
@@ -62,8 +64,8 @@ class Drivers:
         task.add_done_callback(self._tasks.pop)
 
     def start_purge(self, admin: Admin, reason: str | None, caller: str) -> None:
-        """Let go of what is past its time, in small batches; the audit says how much that was."""
-        task = asyncio.create_task(self._purge(admin, reason))
+        """Let go of what is past its time, in small batches, as long as its caller counts; the audit says how much."""
+        task = asyncio.create_task(self._purge(admin, reason, caller))
         self._tasks[task] = caller
         task.add_done_callback(self._tasks.pop)
 
@@ -79,16 +81,31 @@ class Drivers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _purge(self, admin: Admin, reason: str | None) -> None:
+    async def _purge(self, admin: Admin, reason: str | None, caller: str) -> None:
+        purging = asyncio.create_task(admin.prune(Pruning(), reason=reason))
+
+        async def end() -> None:
+            purging.cancel()
+
+        watching = asyncio.create_task(_end_in_time(lambda: self._counts(caller), end))
         try:
-            await admin.prune(Pruning(), reason=reason)
+            await purging
         except RotaError as error:
             log.warning("the purge stopped: %s. `rota prune` goes on with it.", error)
+        except asyncio.CancelledError:
+            if not watching.done():  # this server stops
+                raise
+            log.warning("the purge stopped: its token counts no more. `rota prune` goes on with it.")
         except Exception:
             log.exception("the purge stopped")
+        finally:
+            watching.cancel()
 
     async def _drive(self, admin: Admin, operation: Operation, counts: Callable[[], Awaitable[bool]]) -> None:
-        watching = asyncio.create_task(_stop_in_time(admin, operation, counts))
+        async def end() -> None:
+            await admin.stop_operation(operation.id, reason="its token counts no more", quietly=True)
+
+        watching = asyncio.create_task(_end_in_time(counts, end))
         try:
             await admin.drive(operation, turns=self._turns)
         except RotaError as error:
@@ -104,13 +121,13 @@ class Drivers:
             watching.cancel()
 
 
-async def _stop_in_time(admin: Admin, operation: Operation, counts: Callable[[], Awaitable[bool]]) -> None:
-    """Stop it when the token behind it counts no more: whoever revokes one means all that it does."""
+async def _end_in_time(counts: Callable[[], Awaitable[bool]], end: Callable[[], Awaitable[Any]]) -> None:
+    """End it when the token behind it counts no more: whoever revokes one means all that it does."""
     while True:
         await asyncio.sleep(TRUST)
         with suppress(RotaError):  # the store may be away: then nothing is done either
             if not await counts():
-                await admin.stop_operation(operation.id, reason="its token counts no more", quietly=True)
+                await end()
                 return
 
 
@@ -118,5 +135,5 @@ def drivers_of(site: Starlette) -> Drivers:
     """Those of this application."""
     found: Drivers | None = getattr(site.state, "drivers", None)
     if found is None:
-        found = site.state.drivers = Drivers()
+        found = site.state.drivers = Drivers(site.state.desk.door.still_counts)
     return found

@@ -101,6 +101,24 @@ class Below:
         await self._site(scope, receive, send)
 
 
+def is_a_page(prefix: str) -> bool:
+    """Whether something of ours lies at this path or below it: `Below` could not tell that from the prefix itself."""
+    from rota.web.api import table
+    from rota.web.pages import page_table
+
+    asked = prefix.strip("/").split("/")
+    return any(_meets(asked, route.path.strip("/").split("/")) for route in (*table(), *page_table()))
+
+
+def _meets(asked: list[str], route: list[str]) -> bool:
+    for one, part in zip(asked, route, strict=False):
+        if part.endswith(":path}"):
+            return True
+        if not part.startswith("{") and part != one:
+            return False
+    return len(route) >= len(asked)
+
+
 def bind(host: str, port: int | None) -> socket.socket:
     """A socket to listen on: the port that was named, or the first free one from 8484 on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

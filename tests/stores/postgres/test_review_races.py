@@ -154,6 +154,7 @@ async def test_groups_and_pages_of_many_dead_jobs_walk_no_table(store, side):
     )
 
     assert "dead_jobs_group" in groups[1] & hours[1]
+    pages.append(await walked(store, "deaths", asked | waiting | {"group": "group3"}))
     for tables, _ in (groups, hours, chore, *pages):
         assert "dead_jobs" not in tables, (groups, chore, pages)
     assert len(await store.failure_groups(DeadFilter())) == 7

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
-from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.dead_letter import DeadFilter, DeadLetter, Death, FailureGroup
 from rota._core.happening import (
     CodeVersion,
     Happened,
@@ -49,6 +49,10 @@ class Account:
     async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
         with self._step():
             return dead_letters.count(self._book, wanted, cap)
+
+    async def deaths(self, wanted: DeadFilter) -> list[Death]:
+        with self._step():
+            return dead_letters.deaths(self._book, wanted)
 
     async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
         with self._step() as now:

@@ -12,9 +12,11 @@ from rota._core.actions import Audit
 from rota._core.dead_letter import (
     DeadFilter,
     DeadLetter,
+    Death,
     FailureGroup,
     back_in_review,
     by_engine,
+    death_of,
     hourly,
     how_it_went,
     losses_of_follower,
@@ -41,6 +43,10 @@ def find(book: Book, wanted: DeadFilter) -> list[DeadLetter]:
     """The dead jobs that match, by id: ids grow with time."""
     found = sorted(_matching(book, wanted), key=lambda job: job.id, reverse=True)
     return [_letter(book, job) for job in found[: wanted.limit]]
+
+
+def deaths(book: Book, wanted: DeadFilter) -> list[Death]:
+    return [death_of(letter) for letter in find(book, wanted)]
 
 
 def count(book: Book, wanted: DeadFilter, cap: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from rota._core.actions import Audit, AuditFilter
-from rota._core.dead_letter import DeadFilter, DeadLetter, FailureGroup
+from rota._core.dead_letter import DeadFilter, DeadLetter, Death, FailureGroup
 from rota._core.happening import (
     CodeVersion,
     Happened,
@@ -70,6 +70,9 @@ class Account:
 
     async def count_dead_letters(self, wanted: DeadFilter, *, cap: int) -> int:
         return await self._ledger().letters.count(wanted, cap)
+
+    async def deaths(self, wanted: DeadFilter) -> list[Death]:
+        return await self._ledger().letters.deaths(wanted)
 
     async def failure_groups(self, wanted: DeadFilter) -> list[FailureGroup]:
         return await self._ledger().letters.groups(wanted)

@@ -12,6 +12,7 @@ from rota._core.actions import Audit, AuditFilter
 from rota._core.dead_letter import (
     DeadFilter,
     DeadLetter,
+    Death,
     FailureGroup,
     back_in_review,
     how_it_went,
@@ -48,6 +49,9 @@ class DeadLetters:
 
     async def find(self, wanted: DeadFilter) -> list[DeadLetter]:
         return [_letter(row) for row in await self._filtered("dead_letters", _asked(wanted))]
+
+    async def deaths(self, wanted: DeadFilter) -> list[Death]:
+        return [Death._make(row) for row in await self._filtered("deaths", _asked(wanted))]
 
     async def count(self, wanted: DeadFilter, cap: int) -> int:
         [row] = await self._filtered("dead_letters_count", _asked(wanted) | {"cap": cap})

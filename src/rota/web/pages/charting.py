@@ -11,7 +11,7 @@ from rota._core.depths import Depths
 from rota._core.lengths import many, span
 from rota._core.numbers import PER_OCTAVE, Summary, Total, edges
 from rota._core.room import RoomSample
-from rota._core.series import Chart, Series
+from rota._core.series import MINUTE, Chart, Series
 from rota.admin.numbers import QueueView
 from rota.admin.scope import OutOfScope
 from rota.errors import StoreError
@@ -100,13 +100,20 @@ def flow(chart: Chart | None, depths: Depths | None, queue: str | None = None) -
         there = None if waiting is None or running is None else waiting + running
         gone = point.completed + point.dead
         came = None if there is None or before is None else max(0.0, gone + there - before)
-        rows.append((point.start, [_a_minute(came, chart), _a_minute(gone, chart)]))
+        seconds = _lasted(point.start, chart)
+        rows.append((point.start, [_a_minute(came, seconds), _a_minute(gone, seconds)]))
         before = there
     return rows
 
 
-def _a_minute(jobs: float | None, chart: Chart | None) -> float | None:
-    return None if jobs is None or chart is None else round(jobs / chart.step * 60, 1)
+def _lasted(start: datetime, chart: Chart | None) -> float | None:
+    """How long a slice lasted so far; None: too short to tell a pace, for depths are looked at each minute."""
+    passed = 0.0 if chart is None else min(chart.step, (chart.until - start).total_seconds())
+    return passed if passed >= MINUTE else None
+
+
+def _a_minute(jobs: float | None, seconds: float | None) -> float | None:
+    return None if jobs is None or seconds is None else round(jobs / seconds * 60, 1)
 
 
 def room(samples: Sequence[RoomSample] | None) -> dict[str, Rows]:
@@ -149,7 +156,7 @@ def heat(chart: Chart | None) -> Heat | None:
             x * WIDE,
             y * TALL,
             weight(column[octave], most),
-            f"{point.start:%d %b %H:%M}: {many(column[octave], 'run')} of {labels[y]}",
+            f"{point.start:%d %b %H:%M} UTC: {many(column[octave], 'run')} of {labels[y]}",
         )
         for x, (point, column) in enumerate(zip(chart.points, columns, strict=True))
         for y, octave in enumerate(rows)

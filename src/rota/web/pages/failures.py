@@ -20,7 +20,7 @@ from rota._core.redaction import redacted_text
 from rota._core.review import Review, ReviewVerb, origins
 from rota.admin.dead_letters import GroupView
 from rota.admin.operations import BULK
-from rota.admin.scope import OutOfScope
+from rota.admin.scope import LOOKED_AT, OutOfScope
 from rota.errors import StoreError
 from rota.web.api.dead_letters import LetterShown, letter_shown
 from rota.web.api.operations import SLOWEST, begun
@@ -81,10 +81,16 @@ class Row(NamedTuple):
     hours: Sequence[int]
     share: float | None
     """Of all runs of its task in the last day; None: unknown."""
+    most: int
+    """Where counting stops."""
 
     @property
     def day(self) -> int:
         return sum(self.hours)
+
+    def stopped(self, number: int) -> bool:
+        """Whether there may be more of it than this: nobody counted any further."""
+        return number >= self.most
 
 
 class Member(NamedTuple):
@@ -115,7 +121,8 @@ async def failures(
     )
     names = tuple(group.fingerprint for group in groups)
     hours = await sharing.shared(asked, ("hours", names), lambda: admin.failure_hours(names, hours=HOURS))
-    rows = [row(group, hours.get(group.fingerprint, [0] * HOURS), figures) for group in groups]
+    most = _most(asked)
+    rows = [row(group, hours.get(group.fingerprint, [0] * HOURS), figures, most) for group in groups]
     return render(
         asked,
         "failures.html",
@@ -126,7 +133,7 @@ async def failures(
         rows=rows,
         most=max((count for one in rows for count in one.hours), default=0),
         columns=_hours(now),
-        causes=pareto(groups),
+        causes=pareto(groups, most),
         chips=chips,
         chosen=chosen,
         review=review,
@@ -238,7 +245,7 @@ async def _group(
     page: Page[Any] = paging.page(
         letters, lambda letter: letter.job.id, position=lambda letter: letter.job.id
     )
-    one = row(group, hours[group.fingerprint], figures)
+    one = row(group, hours[group.fingerprint], figures, _most(asked))
     return render(
         asked,
         "failure.html",
@@ -269,11 +276,17 @@ async def _group(
     )
 
 
-def row(group: FailureGroup, hours: Sequence[int], figures: Figures | None) -> Row:
+def row(group: FailureGroup, hours: Sequence[int], figures: Figures | None, most: int) -> Row:
     """A group as it may be shown to everybody who looks after jobs."""
-    runs = _runs(figures, group.task)
-    share = None if not runs else min(1.0, sum(hours) / runs)
-    return Row(group, redacted_text(group.message or ""), hours, share)
+    runs, day = _runs(figures, group.task), sum(hours)
+    # Runs are counted to their end: what was not would be too small a share of them.
+    share = None if not runs or day >= most else min(1.0, day / runs)
+    return Row(group, redacted_text(group.message or ""), hours, share, most)
+
+
+def _most(asked: Asking) -> int:
+    """Where counting stops: of one tenant, so many dead letters of all groups together are looked at."""
+    return COUNTED if asked.tenant is None else LOOKED_AT
 
 
 def _member(asked: Asking, letter: DeadLetter, view: GroupView) -> Member:

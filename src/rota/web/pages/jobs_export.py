@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -34,6 +35,7 @@ PAGE = 50
 """Rows that are read and written at once: payloads may be large."""
 CUT = f"cut: only the first {MOST:,} jobs are here. Narrow the filter, or split it by time."
 BROKEN = "broken off: the store did not answer. Ask again."
+UNSURE = "broken off: nothing says any more that you may see the rest. Log in, and ask again."
 FIELDS = (
     "id", "public_id", "state", "task", "queue", "priority", "attempt", "max_attempts", "tenant", "subject", "key",
     "external_id", "correlation_id", "parent_id", "tags", "category", "created_by", "created_at", "run_at",
@@ -74,6 +76,9 @@ async def _pages(asked: Asking, which: JobFilter, page: Sequence[Job]) -> Rows:
     found = len(page)
     yield page
     while len(page) == PAGE:
+        if not await asked.still_known():
+            yield UNSURE
+            return
         try:
             page = await _found(asked, narrowed(which, Place(place_of(page[-1], which))))
         except (SearchTooWide, SearchesBusy, Problem) as error:
@@ -121,7 +126,7 @@ def _table(jobs: Sequence[Job]) -> str:
 
 
 def _objects(jobs: Sequence[Job]) -> str:
-    return ",\n".join(json.dumps(record(job), ensure_ascii=False, default=str) for job in jobs)
+    return ",\n".join(json.dumps(record(job), ensure_ascii=False, default=_text) for job in jobs)
 
 
 def record(job: Job) -> dict[str, Any]:
@@ -142,6 +147,11 @@ def _line(cells: Sequence[str]) -> str:
     return text.getvalue()
 
 
+def _text(value: Any) -> str:
+    """The same in both files: moments as ISO 8601 has them."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return ""
@@ -149,8 +159,6 @@ def _cell(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     elif isinstance(value, tuple):
         text = " ".join(value)
-    elif hasattr(value, "isoformat"):
-        text = value.isoformat()
     else:
-        text = str(value)
+        text = _text(value)
     return f"'{text}" if text.startswith(FORMULA) and not isinstance(value, int | float) else text

@@ -130,7 +130,7 @@ async def _of_tenant(asked: Asking, chosen: Range) -> Response:
     totals, groups, jobs, now = await asyncio.gather(
         admin.tenants(chosen.seconds),
         shared(asked, "groups", lambda: admin.failures(DeadFilter(limit=LOOKED_AT))),
-        admin.list(JobFilter(limit=OWN_JOBS)),
+        admin.list(JobFilter(limit=OWN_JOBS, brief=True)),
         admin.store.now(),
     )
     return render(

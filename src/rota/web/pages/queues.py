@@ -165,7 +165,8 @@ async def _of_tenant(asked: Asking) -> Response:
     """The queues that his own unfinished jobs are in."""
     admin = asked.admin
     jobs, now = await asyncio.gather(
-        admin.list(JobFilter(states=(State.PENDING, State.RUNNING), limit=OWN_JOBS)), admin.store.now()
+        admin.list(JobFilter(states=(State.PENDING, State.RUNNING), limit=OWN_JOBS, brief=True)),
+        admin.store.now(),
     )
     found = Counter((job.queue, job.state) for job in jobs)
     names = sorted({name for name, _ in found})
@@ -186,7 +187,7 @@ async def _one_of_tenant(asked: Asking, name: str) -> Response:
     """His own jobs in a queue; of a queue without any, nothing is told."""
     admin = asked.admin
     jobs, waits, now = await asyncio.gather(
-        admin.list(JobFilter(states=(State.PENDING, State.RUNNING), queue=name, limit=SHOWN)),
+        admin.list(JobFilter(states=(State.PENDING, State.RUNNING), queue=name, limit=SHOWN, brief=True)),
         first_waits(asked, None, queue=name),
         admin.store.now(),
     )

@@ -74,7 +74,7 @@ async def worker(asked: Asked, worker_id: UUID) -> Response:
         raise Problem(404, "worker-not-found", NOT_FOUND)
     # Of one that is gone, the last minutes of its life.
     until = min(now, record.ended_at or record.lease_until)
-    since = until - WINDOW
+    since = max(until - WINDOW, record.started_at)
     stints = await admin.stints(worker_id, (now - since).total_seconds())
     running = [stint for stint in stints.found if stint.ended is None]
     # Somebody of one tenant sees his own jobs only: others may fill the other slots.
@@ -94,10 +94,7 @@ async def worker(asked: Asked, worker_id: UUID) -> Response:
         stints=stints.found[:TABLED],
         more=stints.more,
         total=len(stints.found),
-        picture=drawn(
-            stints.found, max(since, record.started_at) if line.living else since, until, line.slots
-        ),
-        begins=max(since, record.started_at),
+        picture=drawn(stints.found, since, until, line.slots),
         tone=tone,
         everybody=asked.tenant is None,
     )
