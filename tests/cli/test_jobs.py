@@ -162,7 +162,10 @@ def test_an_unknown_job_is_exit_4(rota, jobs):
     [
         (
             "12",
-            "'12' is not a job id: expected a UUID, or 26 Base32 symbols and a check symbol (got 2 symbols).",
+            (
+                "'12' is not a job id: expected a UUID, or 26 Base32 symbols and a check symbol (got 2 symbols). "
+                "`rota jobs list` shows the ids of jobs."
+            ),
         ),
         ("01M7-GJT5-VYEY-08BM-Z5P3-B4SW-5YF", "its check symbol does not fit, so a symbol is mistyped."),
     ],
