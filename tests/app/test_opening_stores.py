@@ -172,6 +172,26 @@ async def test_a_slow_call_is_warned_of_by_name(caplog):
     ]
 
 
+async def test_the_start_of_a_server_is_no_slow_call(caplog):
+    calls = []
+
+    def start():
+        time.sleep(0.03)
+        return Slow()
+
+    with caplog.at_level(logging.WARNING, "rota.store"):
+        plain = observed(LateStore(MemoryStore, start), slow=0.01)
+        await asyncio.gather(plain.now(), plain.counts())
+        reported = observed(LateStore(MemoryStore, start), calls.append, slow=0.01)
+        await reported.now()
+        await reported.now()
+        assert not caplog.records
+        await plain.get([])
+
+    assert [call.verb for call in calls] == ["now"]
+    assert "for get; is the database slow" in caplog.text
+
+
 async def test_every_call_is_reported_with_its_time_and_its_error():
     calls = []
     store = observed(Slow(), calls.append)

@@ -103,11 +103,10 @@ def test_a_job_that_has_waited_for_hours_is_a_warning(rota, jobs):
 
 def test_an_embedded_server_in_production_is_a_warning(rota, tmp_path, monkeypatch):
     monkeypatch.setenv("ROTA_ENV", "production")
-    monkeypatch.setattr("rota.admin.Admin.examine", _nothing)
 
     said = rota("doctor", "--json", "--url", f"embedded:{tmp_path}/server")
 
-    [(level, what, fix), (_, probes, _)] = findings(said)
+    [_, (level, what, fix), (_, probes, _)] = findings(said)
     assert probes == "health port: none"
     assert (level, fix) == (
         "warn",
@@ -119,8 +118,17 @@ def test_an_embedded_server_in_production_is_a_warning(rota, tmp_path, monkeypat
     )
 
 
-async def _nothing(_admin):
-    return []
+def test_doctor_and_health_never_make_or_start_a_server(rota, embedded, tmp_path):
+    doctor = rota("doctor", "--json", "--url", embedded)
+    health = rota("health", "--url", embedded)
+
+    stopped = f"the embedded PostgreSQL in {tmp_path}/server is not running"
+    doubt = "(none was made there yet: is this the right directory?)"
+    start = f"`rota db start --url {embedded}` starts it."
+    assert (doctor.code, health.code) == (1, 3)
+    assert findings(doctor)[0] == ("bad", f"store: {stopped} {doubt}", start)
+    assert (health.out, health.err) == ("", f"rota: {stopped} {doubt}; {start}\n")
+    assert not (tmp_path / "server").exists()
 
 
 def test_health_is_yes_when_the_store_answers(rota, jobs):

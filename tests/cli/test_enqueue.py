@@ -275,7 +275,7 @@ def test_waiting_for_a_job_that_dies_is_exit_1_with_the_way_to_its_stack(rota, j
         said = rota("enqueue", "greet", "name=Ann", "--wait")
 
     assert (said.code, said.out) == (1, "")
-    assert "died (non_retryable): no such address." in said.err
+    assert "died (non_retryable): ValueError: no such address." in said.err
     assert "`rota jobs show " in said.err
 
 

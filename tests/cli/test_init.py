@@ -32,6 +32,24 @@ def test_nothing_is_overwritten_and_nothing_written_beside_it(rota, tmp_path):
     assert (tmp_path / "jobs.py").read_text() != "mine"
 
 
+def test_a_place_that_cannot_be_written_is_named_with_the_way_out(rota, tmp_path, monkeypatch):
+    def refuse(path, *_args, **_options):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.write_text", refuse)
+    said = rota("init")
+
+    assert (said.code, said.out) == (1, "")
+    assert said.err == (
+        "rota: jobs.py cannot be written: Permission denied. "
+        "Choose another place with --dir, or run it as a user who may write there.\n"
+    )
+
+
+def test_the_next_steps_name_what_must_be_installed_for_them(rota):
+    assert "pip install pytest && pytest" in rota("init").err
+
+
 def test_another_place_is_made_if_need_be(rota, tmp_path):
     said = rota("init", "--dir", "services/mail", "--json")
 

@@ -135,6 +135,18 @@ def test_a_job_as_json_has_its_attempts_audit_and_children(rota, jobs):
     assert record["children"] == [str(child)]
 
 
+def test_in_a_pipe_too_a_job_is_shown_with_its_attempts_and_their_stacks(rota, jobs):
+    job_id = jobs.dead(message="no such address")
+
+    shown = rota("jobs", "show", job_id)
+    [group] = [line.split("\t")[0] for line in rota("failures", "list").lines]
+
+    assert "\nattempt 1\t" in shown.out
+    assert "non_retryable ValueError no such address" in shown.out
+    assert shown.out.endswith("Stack of attempt 1\n  Traceback: boom\n")
+    assert "Stack of the newest one\n  Traceback: boom\n" in rota("failures", "show", group).out
+
+
 def test_an_unknown_job_is_exit_4(rota, jobs):
     said = rota("jobs", "show", NOBODY)
 
@@ -150,7 +162,10 @@ def test_an_unknown_job_is_exit_4(rota, jobs):
     [
         (
             "12",
-            "'12' is not a job id: expected a UUID, or 26 Base32 symbols and a check symbol (got 2 symbols).",
+            (
+                "'12' is not a job id: expected a UUID, or 26 Base32 symbols and a check symbol (got 2 symbols). "
+                "`rota jobs list` shows the ids of jobs."
+            ),
         ),
         ("01M7-GJT5-VYEY-08BM-Z5P3-B4SW-5YF", "its check symbol does not fit, so a symbol is mistyped."),
     ],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 
+import pexpect
 import psycopg
 import pytest
 
@@ -87,10 +90,13 @@ def test_the_embedded_server_is_started_used_dumped_and_stopped(rota, process, e
     dump = process("db", "dump", "--url", url)
     stop = rota("db", "stop", "--url", url)
     stopped = rota("db", "stop", "--url", url)
+    ill = rota("health", "--url", url)
+    status_after = rota("db", "status", "--url", url)
 
     assert off.code == 1
-    assert "It is not running; start it with `rota db start`." in off.err
+    assert f"It is not running; start it with `rota db start --url {url}`." in off.err
     assert start.out.startswith("postgresql://")
+    assert start.err.startswith(f"No store here yet: making a new PostgreSQL in {tmp_path}/server …\n")
     assert f" is running in {tmp_path}/server." in start.err
     assert json.loads(again.out) == {"url": start.out.strip()}
     assert "was running already" in again.err
@@ -102,6 +108,52 @@ def test_the_embedded_server_is_started_used_dumped_and_stopped(rota, process, e
     assert "CREATE TABLE rota.jobs" in dump.out
     assert (stop.code, stop.err) == (0, f"Stopped the server in {tmp_path}/server.\n")
     assert (stopped.code, stopped.err) == (4, f"No server runs in {tmp_path}/server.\n")
+    assert ill.code == 3
+    assert f"the embedded PostgreSQL in {tmp_path}/server is not running; `rota db start --url" in ill.err
+    assert status_after.code == 1
+
+
+@pytest.mark.slow
+def test_a_command_says_that_it_makes_a_store_and_on_a_terminal_that_it_starts_one(rota, embedded, tmp_path):
+    made = rota("jobs", "list", "--json", "--url", embedded)
+    rota("db", "stop", "--url", embedded)
+    piped = rota("jobs", "list", "--url", embedded)
+    rota("db", "stop", "--url", embedded)
+    shown, _ = pexpect.run(
+        f"{sys.executable} -m rota.cli jobs list --url {embedded}",
+        withexitstatus=True,
+        encoding="utf-8",
+        timeout=60,
+        env=dict(os.environ),
+    )
+
+    new = f"No store here yet: making a new PostgreSQL in {tmp_path}/server …\n"
+    assert (made.code, made.out, made.err) == (4, "[]\n", f"{new}No job matches.\n")
+    assert (piped.code, piped.err) == (4, "No job matches.\n")
+    assert f"Starting PostgreSQL in {tmp_path}/server …" in shown
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_the_prompt_of_psql_keeps_psql(embedded):
+    psql = pexpect.spawn(
+        sys.executable,
+        ["-m", "rota.cli", "db", "psql", "--url", embedded],
+        env={**os.environ, "PAGER": "cat"},
+        encoding="utf-8",
+        timeout=60,
+    )
+    try:
+        psql.expect("=[#>] ")
+        psql.sendintr()
+        psql.expect("=[#>] ")
+        psql.sendline("SELECT 6 * 7 AS answer;")
+        psql.expect("42")
+        psql.sendline("\\q")
+        psql.expect(pexpect.EOF)
+    finally:
+        psql.close(force=True)
+
+    assert psql.exitstatus == 0
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "status", "path"])

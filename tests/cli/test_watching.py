@@ -90,6 +90,10 @@ def test_what_is_no_app_is_not_watched(process, tmp_path, embedded, named, said)
     assert "waiting for a change" not in answer.err
 
 
+def test_the_help_says_what_watch_does(rota):
+    assert "Watch this directory too" in " ".join(rota("dev", "--help").out.split())
+
+
 def test_an_app_that_is_broken_for_now_is_waited_for(tmp_path, embedded):
     (tmp_path / "broken.py").write_text("from rota import Rota\napp = Rota(")
     dev = subprocess.Popen(

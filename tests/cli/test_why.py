@@ -37,6 +37,13 @@ def test_scripts_get_the_cause_in_one_word(rota, jobs):
     assert said["also"] == []
 
 
+def test_a_failure_is_told_with_the_type_of_its_exception(rota, jobs):
+    job_id = jobs.dead("greet", "'id'")
+
+    assert "(non_retryable: ValueError: 'id')" in rota("jobs", "why", job_id).out
+    assert "error\tValueError: 'id'\n" in rota("jobs", "show", job_id).out
+
+
 def test_stored_text_cannot_steer_the_terminal(rota, jobs):
     job_id = jobs.dead("greet", "\x1b[31mred\x1b[0m")
 

@@ -75,7 +75,7 @@ def test_public_ids_sort_like_the_ids_themselves(first: UUID, second: UUID):
             "hello",
             (
                 "'hello' is not a job id: expected a UUID, or 26 Base32 symbols and a check symbol (got 5 symbols). "
-                "`rota jobs list` shows ids in both forms."
+                "`rota jobs list` shows the ids of jobs."
             ),
         ),
         (

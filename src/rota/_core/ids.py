@@ -30,7 +30,7 @@ def parse_id(text: str) -> UUID:
     if len(symbols) != LENGTH + 1:
         raise ValueError(
             f"{text!r} is not a job id: expected a UUID, or {LENGTH} Base32 symbols and a check symbol "
-            f"(got {len(symbols)} symbols). `rota jobs list` shows ids in both forms."
+            f"(got {len(symbols)} symbols). `rota jobs list` shows the ids of jobs."
         )
     number = 0
     for symbol in symbols[:-1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,6 +15,8 @@ import click
 from rota.cli.output import Output
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rota.app import Rota
     from rota.config import Settings
     from rota.stores.contract import Store
@@ -37,9 +40,28 @@ class Call:
         """The store that --url names, else the app's own, else the one of the settings."""
         from rota.stores.opening import open_store
 
+        self.announce_starts()
         if app is not None and self.url is None:
             return app.store
         return open_store(None, self.settings())
+
+    def open_running(self) -> Store:
+        """The store of the settings as it is: an embedded server is neither made nor started for it."""
+        from rota.stores.opening import open_running
+
+        return open_running(self.settings())
+
+    def announce_starts(self) -> None:
+        """Say it before an embedded server is made: in a wrong directory, silence would look like an empty store."""
+        from rota.stores.opening import Starting
+
+        def tell(path: Path, new: bool) -> None:
+            if new:
+                self.output.words(f"No store here yet: making a new PostgreSQL in {path} …")
+            elif sys.stderr.isatty():
+                self.output.words(f"Starting PostgreSQL in {path} …")
+
+        Starting.tell = tell
 
 
 class Command(click.Command):
@@ -142,7 +164,9 @@ def with_call(command: Callable[..., None]) -> Callable[..., None]:
     return started
 
 
-def with_store(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+def with_store(
+    command: Callable[..., Coroutine[Any, Any, None]], *, running: bool = False
+) -> Callable[..., None]:
     """Give an async command its call and the store, which is closed whatever happens."""
 
     @functools.wraps(command)
@@ -150,7 +174,7 @@ def with_store(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
         import asyncio
 
         call = call_of(click.get_current_context())
-        store = call.open_store()
+        store = call.open_running() if running else call.open_store()
 
         async def run() -> None:
             try:
@@ -163,8 +187,13 @@ def with_store(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
     return started
 
 
-def with_admin(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Give an async command its call and the admin service, under the name of who typed it."""
+def with_admin(
+    command: Callable[..., Coroutine[Any, Any, None]], *, running: bool = False
+) -> Callable[..., None]:
+    """Give an async command its call and the admin service, under the name of who typed it.
+
+    `running`: only of a store that runs; one that does not is an error, and is not started.
+    """
 
     @functools.wraps(command)
     async def served(call: Call, store: Store, **options: Any) -> None:
@@ -172,7 +201,12 @@ def with_admin(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
 
         await command(call, Admin(store, actor=whoami()), **options)
 
-    return with_store(served)
+    return with_store(served, running=running)
+
+
+def with_running_admin(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Like `with_admin`, for commands that only look: they never make or start a server."""
+    return with_admin(command, running=True)
 
 
 def whoami() -> str:

@@ -83,6 +83,8 @@ def dashboard(
             )
         shown["auth"] = load_function(auth, "--auth")
     quietly = tether is not None
+    if not quietly:  # else the worker beside it says so
+        call.announce_starts()
     exits.leave(asyncio.run(_serve(call, app, host, port, shown, prefix=below, proxy=proxy, quietly=quietly)))
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +17,8 @@ from rota.cli import exits
 from rota.cli.commands import Call, Group, with_call
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rota.stores.postgres.embedded import EmbeddedServer
 
 
@@ -33,9 +38,12 @@ def db() -> None:
 @with_call
 def start(call: Call) -> None:
     """Start the server, or find it running; print its address."""
+    from rota.stores.opening import start_embedded
+
     server = _server(call)
     running = server.running()
-    url = server.start()
+    call.announce_starts()
+    server, url = start_embedded(server.path)
     call.output.words(
         f"PostgreSQL {server.version()} {'was running already' if running else 'is running'} in {server.path}."
     )
@@ -73,7 +81,9 @@ def status(call: Call) -> None:
     else:
         call.output.fields(list(record.items()))
     if not running:
-        call.output.words("It is not running; start it with `rota db start`.")
+        from rota.stores.opening import start_command
+
+        call.output.words(f"It is not running; start it with `{start_command(call.settings().address())}`.")
         exits.leave(exits.PROBLEMS)
 
 
@@ -135,8 +145,10 @@ def _hand_over(call: Call, program: str, arguments: tuple[str, ...]) -> None:
     """Run a PostgreSQL program in our place, on the embedded server or on the one that the settings name."""
     address = call.settings().address()
     if address.startswith("embedded:"):
-        server = _server(call)
-        url = server.start()
+        from rota.stores.opening import start_embedded
+
+        call.announce_starts()
+        server, url = start_embedded(_server(call).path)
         command = str(server.psql_path() if program == "psql" else server.dump_path())
     elif address.startswith("memory:"):
         raise exits.Wrong(f"the memory store has no database for {program}. Name one with --url.")
@@ -145,9 +157,28 @@ def _hand_over(call: Call, program: str, arguments: tuple[str, ...]) -> None:
     sys.stdout.flush()
     # The password travels by the environment: other users of this machine can read arguments.
     bare, secret = _without_password(url)
-    ended = subprocess.run([command, bare, *arguments], env={**os.environ, **secret}, check=False)  # noqa: S603
+    with _interrupts_left_to_it():
+        ended = subprocess.run([command, bare, *arguments], env={**os.environ, **secret}, check=False)  # noqa: S603
+    if ended.returncode == -signal.SIGINT:
+        raise KeyboardInterrupt
     if ended.returncode:
         exits.leave(exits.PROBLEMS)
+
+
+@contextmanager
+def _interrupts_left_to_it() -> Iterator[None]:
+    """Ctrl-C goes to the program as well, and is its own to answer: psql gives up a line or a query and stays.
+
+    A handler that does nothing, because to ignore the signal would be inherited by the program.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _installed(program: str) -> str:

@@ -58,6 +58,7 @@ def debug(call: Call, job_id: UUID, *, with_pdb: bool, app: str | None, keep: bo
     found = find_app(app, call.settings().app)
     if call.url is not None:
         found._url, found._settings, found._store = call.url, None, None  # noqa: SLF001 - the flag wins, also for handlers
+    call.announce_starts()
     asyncio.run(_debug(call, found, job_id, with_pdb=with_pdb, keep=keep, yes=yes))
 
 

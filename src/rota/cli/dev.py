@@ -31,7 +31,11 @@ PATIENCE = 5.0
 )
 @click.argument("app", required=False)
 @click.option(
-    "--watch", "more", multiple=True, type=click.Path(exists=True, file_okay=False), help="Another directory."
+    "--watch",
+    "more",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="Watch this directory too; may be repeated.",
 )
 @click.option(
     "--port", type=click.IntRange(1, 65_535), help="The dashboard's port; 8484 or the next free one."

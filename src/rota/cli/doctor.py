@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli import exits
-from rota.cli.commands import Call, Command, with_admin
+from rota.cli.commands import Call, Command, with_call, with_running_admin
 from rota.cli.words import many
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rota.admin import Admin
     from rota.stores.contract import Finding
 
@@ -18,13 +20,28 @@ HEADERS = ("level", "what", "fix")
 
 
 @click.command("doctor", cls=Command, examples=("rota doctor", "rota doctor --url postgresql://… --json"))
-@with_admin
-async def doctor(call: Call, admin: Admin) -> None:
+@with_call
+def doctor(call: Call) -> None:
     """Examine the store and say what to fix.
 
-    Columns: level (ok, warn or bad), what was found, how to fix it. Exit 1 if anything is bad.
+    Columns: level (ok, warn or bad), what was found, how to fix it. Exit 1 if anything is bad. It changes nothing: an
+    embedded server that does not run is not started.
     """
-    found = [_where(call), *await admin.examine(), _probes(call)]
+    from rota.stores.contract import Finding
+    from rota.stores.opening import EmbeddedStopped
+
+    try:
+        _examine()
+    except EmbeddedStopped as stopped:
+        _tell(call, [Finding("bad", f"store: {stopped.what}", stopped.fix), _where(call), _probes(call)])
+
+
+@with_running_admin
+async def _examine(call: Call, admin: Admin) -> None:
+    _tell(call, [_where(call), *await admin.examine(), _probes(call)])
+
+
+def _tell(call: Call, found: Sequence[Finding]) -> None:
     call.output.table(
         HEADERS,
         [tuple(finding) for finding in found],

@@ -101,9 +101,9 @@ async def show(call: Call, admin: Admin, group: str) -> None:
     ]
     told = {"first seen": ago(found.first_seen, now), "last seen": ago(found.last_seen, now)}
     call.output.fields(pairs, shown=told)
+    if view.stack:
+        call.output.block(view.stack, name="Stack of the newest one", piped=True)
     if call.output.terminal:
-        if view.stack:
-            call.output.block(view.stack, name="Stack of the newest one")
         rows = [dead_records.shown(letter, now) for letter in view.letters]
         call.output.table(dead_records.HEADERS, rows, records=(), title="The newest")
     call.output.words(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli import exits
-from rota.cli.commands import Call, Command, with_admin, with_call
+from rota.cli.commands import Call, Command, with_call, with_running_admin
 from rota.cli.params import Length
 from rota.cli.words import many, span
 from rota.errors import StoreUnavailable
@@ -38,7 +38,7 @@ def health(call: Call, *, workers: int | None, port: str | None, timeout: float)
 
     Asks the worker of this machine where a health port is set (--port, ROTA_HEALTH_PORT, rota.toml), else the store.
     Exit 0: the worker is ready; or the store answers, its schema fits, and enough workers live. Exit 3: nobody
-    answers. Exit 1: anything else.
+    answers. Exit 1: anything else. It starts nothing: an embedded server that does not run is nobody.
     """
     if workers is not None and port is not None:
         raise click.UsageError("--workers asks the store and --port asks one worker; give one of them.")
@@ -77,7 +77,7 @@ def _ask_worker(call: Call, port: str, timeout: float) -> None:
         exits.leave(exits.PROBLEMS)
 
 
-@with_admin
+@with_running_admin
 async def _ask_store(call: Call, admin: Admin, *, workers: int, timeout: float) -> None:  # noqa: ASYNC109 - the option
     try:
         async with asyncio.timeout(timeout):

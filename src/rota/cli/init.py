@@ -15,7 +15,7 @@ NEXT = """
 Next:
   rota dev                                  run the worker; it restarts when you save
   rota enqueue greet name=Ann --wait        in another terminal: run one job
-  pytest                                    the tests of your tasks
+  pip install pytest && pytest              the tests of your tasks
 """
 
 
@@ -40,11 +40,17 @@ def init(call: Call, fastapi: bool, directory: str, force: bool) -> None:
             f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} in {place.resolve()} already; nothing was "
             "written. Choose another place with --dir, or overwrite with --force."
         )
-    place.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        (place / name).write_text(
-            files("rota.cli").joinpath("templates", f"{name}.txt").read_text(encoding="utf-8")
-        )
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (place / name).write_text(
+                files("rota.cli").joinpath("templates", f"{name}.txt").read_text(encoding="utf-8")
+            )
+    except OSError as error:
+        raise Refused(
+            f"{error.filename or place} cannot be written: {error.strerror or error}. "
+            "Choose another place with --dir, or run it as a user who may write there."
+        ) from error
     written = [str(place / name) for name in names]
     call.output.table(
         ("written",), [(path,) for path in written], records=[{"written": path} for path in written]

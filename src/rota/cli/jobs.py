@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota._core.job import State
 from rota._core.redaction import HIDDEN, for_people
 from rota.cli import archive_records, debug, exits, job_actions, job_edit, job_logs, records, why
 from rota.cli.commands import Call, Group, with_admin
@@ -110,7 +109,12 @@ async def show(call: Call, admin: Admin, job_id: UUID, reveal: bool) -> None:
     if not call.output.terminal:
         pairs += [("payload", view.job.payload_json), ("result", view.job.result_json)]
     call.output.fields(pairs, shown=words)
-    if call.output.terminal:
+    if not call.output.terminal:
+        for seen in view.attempts:
+            ran = records.attempt_row(seen, view.now)[1:6]
+            call.output.fields([(f"attempt {seen.attempt}", "  ".join(str(part) for part in ran if part))])
+        _show_stacks(call, view)
+    else:
         _show_history(call, view)
         for tail in logged[-1:]:
             call.output.block(
@@ -135,15 +139,24 @@ def _show_history(call: Call, view: JobView) -> None:
     if view.attempts:
         rows = [records.attempt_row(seen, view.now) for seen in view.attempts]
         output.table(records.ATTEMPT_HEADERS, rows, records=(), title="Attempts that did not succeed")
-        stack = view.attempts[-1].stack
-        if stack and (call.verbose or view.job.state is State.DEAD):
-            output.block(stack, name="Stack of the last one")
+        _show_stacks(call, view)
     if view.audit:
         rows = [records.audit_row(done, view.now) for done in view.audit]
         output.table(records.AUDIT_HEADERS, rows, records=(), title="What people did")
     if view.children:
         rows = [records.shown(child, view.now) for child in view.children]
         output.table(records.HEADERS, rows, records=(), title="Jobs that it enqueued")
+
+
+def _show_stacks(call: Call, view: JobView) -> None:
+    """The stack of each failed attempt; one that several share is shown once."""
+    shared: dict[str, list[str]] = {}
+    for seen in view.attempts:
+        if seen.stack:
+            shared.setdefault(seen.stack, []).append(str(seen.attempt))
+    for stack, attempts in shared.items():
+        which = "attempt" if len(attempts) == 1 else "attempts"
+        call.output.block(stack, name=f"Stack of {which} {', '.join(attempts)}", piped=True)
 
 
 for verb in (why.why, job_logs.logs, debug.debug, job_edit.edit, *job_actions.VERBS):

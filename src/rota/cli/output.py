@@ -132,9 +132,11 @@ class Output:
         if self.terminal:
             self.console().print(_text("\n" + text, "bold"))
 
-    def block(self, text: str, *, name: str) -> None:
-        """Several lines of stored text (a stack, a payload), indented under their name."""
-        if self.terminal:
+    def block(self, text: str, *, name: str, piped: bool = False) -> None:
+        """Several lines of stored text (a stack, a payload), indented under their name; `piped`: in a pipe too."""
+        if piped and not self.terminal:
+            _put("\n".join((name, *("  " + line for line in clean(text).splitlines()))))
+        elif self.terminal:
             self.heading(name)
             for line in clean(text).splitlines():
                 self.console().print(_text("  " + line, ""), soft_wrap=True)

@@ -9,6 +9,7 @@ from rota._core.ids import public_id
 from rota.cli.words import ago, span
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from rota._core.actions import Audit
@@ -96,7 +97,7 @@ def fields(view: JobView) -> tuple[list[tuple[str, object]], dict[str, str]]:
         ("reason", job.reason),
         ("superseded by", job.superseded_by),
         ("error class", job.error_class),
-        ("error", job.error_message),
+        ("error", error_of(job, view.attempts)),
         ("review", job.review),
         ("version", job.version),
     ]
@@ -107,6 +108,17 @@ def fields(view: JobView) -> tuple[list[tuple[str, object]], dict[str, str]]:
         if name in moments and value is not None
     }
     return pairs, words
+
+
+def error_of(job: Job, attempts: Sequence[Attempt]) -> str | None:
+    """Why it failed, with the exception's type: `'id'` alone says nothing, `KeyError: 'id'` does.
+
+    A job keeps the message only, its attempts the type too; the newest is asked where it tells of the same failure.
+    """
+    newest = attempts[-1] if attempts else None
+    if newest is None or newest.message != job.error_message or newest.error_type == newest.error_class:
+        return job.error_message
+    return f"{newest.error_type}: {newest.message}"
 
 
 def attempt_row(seen: Attempt, now: datetime) -> tuple[object, ...]:

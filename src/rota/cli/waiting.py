@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rota._core.job import Job, State
+from rota.cli.records import error_of
 from rota.errors import JobCancelled, JobDead, ResultTimeout
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def ended(output: Output, admin: Admin, job_id: UUID, *, limit: float | No
             await asyncio.sleep(pause if limit is None else min(pause, max(limit - passed, 0.001)))
             pause = min(pause * 1.5, LATEST)
     if job.state is State.DEAD:
-        raise JobDead(job.id, job.error_class, job.error_message)
+        raise JobDead(job.id, job.error_class, error_of(job, await admin.store.attempts(job.id)))
     if job.state is State.CANCELLED:
         raise JobCancelled(job.id, job.reason)
     return job

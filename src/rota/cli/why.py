@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota._core.explain import explain
 from rota._core.ids import public_id
 from rota.cli.commands import Call, Command, with_admin
 from rota.cli.params import JobId
+from rota.cli.records import error_of
 from rota.cli.words import clean
+from rota.explaining import facts_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -31,7 +34,9 @@ async def why(call: Call, admin: Admin, job_id: UUID) -> None:
     The first line is the reason, an indented line is a command to type, and each `Also:` is what would still be in its
     way after that.
     """
-    explanation = await admin.explain(job_id)
+    job = await admin.job(job_id)
+    named = job._replace(error_message=error_of(job, await admin.store.attempts(job_id)))
+    explanation = explain(await facts_of(admin.store, named))
     if call.output.as_json:
         call.output.value(record(explanation))
     else:

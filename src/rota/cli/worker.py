@@ -162,6 +162,8 @@ def load(call: Call, app: str | None, *, quietly: bool = False) -> Rota:
     found = find_app(app, call.settings().app)
     _check_url(call, found)
     logs.configure(found.settings, verbose=call.verbose)
+    if not quietly:
+        call.announce_starts()
     if not found.tasks and not quietly:
         call.output.words(
             "The app has no tasks, so nothing will run. Import the modules that define them in it."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import shlex
 import shutil
 import tempfile
 import threading
@@ -14,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rota.config import checked_url, masked
-from rota.errors import RotaError
+from rota.errors import RotaError, StoreUnavailable
 
 if TYPE_CHECKING:
     from rota.config import Settings
@@ -66,6 +67,52 @@ def embedded_path(address: str) -> Path:
     """The directory of an embedded server: `embedded:`, `embedded:path` or `embedded:///path`."""
     given = address.partition(":")[2].removeprefix("//")
     return Path(given or EMBEDDED_PATH).expanduser().absolute()
+
+
+class Starting:
+    """Who is told that an embedded server is about to be started, before the seconds that it takes."""
+
+    tell: ClassVar[Callable[[Path, bool], None] | None] = None
+    """Its directory, and whether it is made anew; None: nobody looks. A library prints nothing, a command does."""
+
+
+def start_embedded(path: Path) -> tuple[EmbeddedServer, str]:
+    """The embedded server in `path`, running, and its address. Whoever looks is told before it is made. Blocks."""
+    from rota.stores.postgres.embedded import EmbeddedServer
+
+    server = EmbeddedServer(path)
+    if Starting.tell is not None and not server.running():
+        Starting.tell(server.path, not server.data_path.exists())
+    return server, server.start()
+
+
+def open_running(settings: Settings) -> Store:
+    """The store of the settings as it is now: an embedded server is neither made, started nor migrated for it."""
+    address = settings.address()
+    if not address.startswith("embedded:"):
+        return open_store(None, settings)
+    from rota.stores.postgres.embedded import EmbeddedServer
+
+    server = EmbeddedServer(embedded_path(address))
+    if not server.running():
+        raise EmbeddedStopped(server.path, address, made=server.data_path.exists())
+    return _postgres(server.url(), settings)
+
+
+class EmbeddedStopped(StoreUnavailable):
+    """The embedded server is not running, and it was not ours to start."""
+
+    def __init__(self, path: Path, address: str, *, made: bool) -> None:
+        self.what = f"the embedded PostgreSQL in {path} is not running"
+        if not made:
+            self.what += " (none was made there yet: is this the right directory?)"
+        self.fix = f"`{start_command(address)}` starts it."
+        super().__init__(f"{self.what}; {self.fix}")
+
+
+def start_command(address: str) -> str:
+    """What to type to start the embedded server of an address."""
+    return "rota db start" if address == "embedded:" else f"rota db start --url {shlex.quote(address)}"
 
 
 def migration_sql(since: int = 0, to: int | None = None) -> str:
@@ -141,10 +188,7 @@ def _postgres(
 
 def _start_embedded(path: Path, settings: Settings) -> Store:
     """Start the server, or find it, and bring its schema up to date. Blocks."""
-    from rota.stores.postgres.embedded import EmbeddedServer
-
-    server = EmbeddedServer(path)
-    url = server.start()
+    server, url = start_embedded(path)
     log.info("jobs are kept in the embedded PostgreSQL at %s (%s)", server.data_path, masked(url))
     store = _postgres(url, settings, find=Keeper(server))
 
@@ -196,6 +240,11 @@ class LateStore:
         self._lock = threading.Lock()
         self._real: Store | None = None
 
+    @property
+    def starting(self) -> bool:
+        """Whether a call must still wait for the real store to be made."""
+        return self._real is None
+
     def __getattr__(self, verb: str) -> Any:
         if verb.startswith("_"):
             raise AttributeError(verb)
@@ -208,7 +257,8 @@ class LateStore:
             return getattr(self._begun(), verb)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            return await getattr(await asyncio.to_thread(self._begun), verb)(*args, **kwargs)
+            real = self._real or await asyncio.to_thread(self._begun)
+            return await getattr(real, verb)(*args, **kwargs)
 
         return call
 
