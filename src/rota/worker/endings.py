@@ -116,5 +116,7 @@ def tell(run: Run, to: State) -> None:
 
 def _named(failure: Failure) -> str:
     """The exception as Python would name it: `'id'` alone does not say KeyError, and some have no text at all."""
-    named = failure.type if failure.type != failure.error_class.value else ""  # then no exception stands for it
+    named = (
+        failure.type if failure.type != failure.error_class.value else ""
+    )  # then no exception stands for it
     return ": ".join(filter(None, (named, failure.message)))
