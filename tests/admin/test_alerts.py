@@ -53,7 +53,7 @@ async def test_a_high_error_rate_names_the_task_and_the_command(admin, store):
     [alert] = (await admin.picture()).alerts
 
     assert alert.what == "task charge: 40 % of 100 attempts failed in the last 5 minutes"
-    assert "rota failures list --task charge" in alert.do
+    assert "rota failures list --task charge --all;" in alert.do
 
 
 @pytest.mark.req("L40")

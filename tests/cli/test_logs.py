@@ -103,6 +103,15 @@ def test_machines_get_json_in_production_and_on_request(settings, formatter):
         assert root.level == logging.INFO
 
 
+def test_an_outage_is_not_told_by_every_try_of_the_pool(monkeypatch):
+    pool = logging.getLogger("psycopg.pool")
+    monkeypatch.setattr(pool, "level", logging.NOTSET)
+    with quiet_root():
+        logs.configure(Settings.load(), verbose=False)
+
+        assert pool.level == logging.ERROR
+
+
 def test_logging_that_the_app_has_set_up_is_left_alone():
     with quiet_root() as root:
         own = logging.NullHandler()

@@ -184,6 +184,15 @@ def test_jobs_ahead_are_counted_beside_the_slots_that_may_run_them():
     assert "1 due job is before it" in why(pending(), standing=Standing(1)).why
 
 
+def test_a_turn_is_not_promised_to_a_job_that_no_worker_may_run():
+    said = why(pending(task="unheard"), standing=Standing(6))
+    [behind] = said.also
+
+    assert (said.cause, behind.cause) == (Cause.TASK_UNKNOWN, Cause.BEHIND)
+    assert behind.why.startswith("6 due jobs are before it in the queue 'default'. It waits since ")
+    assert (behind.fix, behind.command) == ("Its turn comes after them, once a worker may run it.", None)
+
+
 def test_a_wait_beyond_the_target_of_its_queue_is_said():
     job = pending(run_at=NOW - timedelta(minutes=3))
 

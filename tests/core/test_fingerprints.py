@@ -29,6 +29,15 @@ def test_the_top_frame_of_the_application_is_found_under_those_of_libraries():
     assert top_frame(STACK.format(line=12, order=7)) == "shop/mail.py in send"
 
 
+def test_the_place_is_shown_as_it_is_and_grouped_without_its_numbers():
+    first, second = (
+        fingerprint("bad", "KeyError", "", f'  File "/srv/p{n}/jobs.py", line 3, in bad') for n in (1, 2)
+    )
+
+    assert (first.frame, second.frame) == ("p1/jobs.py in bad", "p2/jobs.py in bad")
+    assert first.value == second.value
+
+
 def test_another_order_another_line_and_another_release_are_the_same_failure():
     stack = STACK.format(line=4711, order=8).replace("20260504", "20260601")
 

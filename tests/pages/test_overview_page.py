@@ -9,6 +9,7 @@ import pytest
 
 from build import Clock, a_job, a_session, claim, failed
 from page_kit import PageSite, paged, words
+from rota._core.dead_letter import DeadFilter
 from rota._core.failure import ErrorClass
 from rota._core.room import Room
 from rota.admin import numbers, scope
@@ -46,6 +47,26 @@ async def test_what_the_store_does_not_tell_is_unknown_and_not_none(site, monkey
     assert "Oldest wait none" not in said
     assert "Nothing waits for review" not in said
     assert "Unknown The store did not answer this question." in said
+
+
+async def test_dead_jobs_alarm_only_while_one_of_them_waits_for_a_decision(site):
+    stage, viewer = Stage(site.store), await site.visitor("viewer")
+    for _ in range(3):
+        await stage.dead(None)
+
+    async def shown() -> tuple[str, bool]:
+        site.asgi.state.desk.recently.forget()
+        page = await viewer.get("/")
+        [note] = re.findall(r"Dead ([^.]*?decision)", words(page))
+        return note, 'class="tile bad"' in page.text
+
+    assert await shown() == ("3 wait for a decision", True)
+    [first, *others] = await site.store.dead_letters(DeadFilter())
+    await stage.admin.acknowledge(first.job.id, reason="known")
+    assert await shown() == ("3 2 wait for a decision", True)
+    for letter in others:
+        await stage.admin.discard(letter.job.id, reason="not wanted")
+    assert await shown() == ("3 none waits for a decision", False)
 
 
 async def test_counts_that_stopped_say_so_wherever_they_stand(site, monkeypatch):

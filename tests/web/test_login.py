@@ -181,7 +181,10 @@ async def test_a_wrong_token_opens_nothing_and_guessing_is_slow_and_stands_in_th
     assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2
     assert "set-cookie" not in answers[0].headers
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["somebody at '203.0.113.9' tried to log in with what does not count"] * 5
+    assert said == [
+        f"request {answer.headers['x-request-id']}: somebody at '203.0.113.9' tried to log in with what does not count"
+        for answer in answers[:5]
+    ]
 
 
 async def test_one_who_guesses_keeps_nobody_out_at_his_address(memory_site):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -33,6 +34,21 @@ async def test_who_asks_meanwhile_waits_for_the_same_answer():
     read.gate.set()
 
     assert await asyncio.gather(*asking) == [1] * 5
+
+
+async def test_an_error_that_nobody_waited_for_any_more_prints_no_trace():
+    answers, read, printed = Recently(), Reads(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: printed.append(context))
+    read.fails = True
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await answers.get("x", read)
+    read.gate.set()
+    await asyncio.sleep(0.01)
+    answers.forget()
+    gc.collect()
+
+    assert printed == []
 
 
 async def test_an_answer_counts_for_a_moment_and_only_for_its_key(monkeypatch):

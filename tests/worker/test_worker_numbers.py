@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 from worker_stage import until
@@ -63,6 +64,17 @@ async def test_every_end_is_counted_by_queue_task_and_how_it_ended(stage):
 
 async def _equal(found, wanted) -> bool:
     return await found == wanted
+
+
+async def test_nobody_waits_before_the_job_is_there(stage):
+    @stage.app.task
+    async def greet() -> None: ...
+
+    await stage.work()
+    await stage.ended(await greet.using(at=datetime(2020, 1, 1, tzinfo=UTC)).enqueue())
+    await until(lambda: _equal(counted(stage), {("default", "greet", "completed"): 1}))
+
+    assert (await stage.store.figures(300.0)).whole().wait(0.95) < 60
 
 
 async def test_a_snooze_is_no_verdict_and_its_wait_and_run_are_counted(stage):

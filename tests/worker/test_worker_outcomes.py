@@ -289,10 +289,30 @@ async def test_failures_are_logged_and_successes_are_not(stage, caplog):
 
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert said == [
-        ("WARNING", f"job {bad.id} (shaky) failed and is tried again, attempt 1 of 3, retryable: not good"),
-        ("WARNING", f"job {bad.id} (shaky) failed and is tried again, attempt 2 of 3, retryable: not good"),
-        ("ERROR", f"job {bad.id} (shaky) died, attempt 3 of 3, retryable: not good"),
+        (
+            "WARNING",
+            f"job {bad.id} (shaky) failed and is tried again, attempt 1 of 3, retryable: ValueError: not good",
+        ),
+        (
+            "WARNING",
+            f"job {bad.id} (shaky) failed and is tried again, attempt 2 of 3, retryable: ValueError: not good",
+        ),
+        ("ERROR", f"job {bad.id} (shaky) died, attempt 3 of 3, retryable: ValueError: not good"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "named"), [(KeyError("id"), "KeyError: 'id'"), (ValueError(), "ValueError")]
+)
+async def test_the_log_names_an_exception_that_says_little_itself(stage, caplog, error, named):
+    @stage.app.task(retry=AT_ONCE)
+    async def bad() -> None:
+        raise error
+
+    await stage.work()
+    await stage.ended(await bad.enqueue())
+
+    assert caplog.messages[-1].endswith(f"retryable: {named}")
 
 
 @pytest.mark.scenario(8)

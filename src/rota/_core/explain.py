@@ -212,11 +212,17 @@ def _nobody(facts: Facts) -> Iterator[Obstacle]:
 def _behind(facts: Facts) -> Obstacle:
     job, standing = facts.job, facts.standing
     number = f"{standing.ahead:,}" + ("+" if standing.capped else "")
+    before = f"{number} due {'job is' if number == '1' else 'jobs are'} before it in the queue {job.queue!r}"
+    since = f"It waits since {_moment(job.run_at)}{_late(facts)}."
+    if not any(worker.serves(job) for worker in facts.workers if not worker.leaving):
+        # Its turn never comes so: what was said of workers must be done first.
+        return Obstacle(
+            Cause.BEHIND, f"{before}. {since}", "Its turn comes after them, once a worker may run it."
+        )
     slots = sum(worker.slots_for(job.queue) for worker in facts.workers if worker.serves(job))
     return Obstacle(
         Cause.BEHIND,
-        f"{number} due {'job is' if number == '1' else 'jobs are'} before it in the queue {job.queue!r}, and "
-        f"{_many(slots, 'slot')} of living workers may run them. It waits since {_moment(job.run_at)}{_late(facts)}.",
+        f"{before}, and {_many(slots, 'slot')} of living workers may run them. {since}",
         "It runs in its turn; more workers or slots make that sooner:",
         f"rota worker APP --queue {job.queue}",
     )

@@ -44,7 +44,7 @@ def fingerprint(task: str, error_type: str, message: str, stack: str | None) -> 
     takes the place of the frame, with numbers, ids and quoted values left out.
     """
     frame = top_frame(stack)
-    third = normalised(message) if frame is None else frame
+    third = normalised(message) if frame is None else normalised(frame)[:FRAME_LIMIT]
     digest = blake2b(f"{task}\n{error_type}\n{third}".encode("utf-8", "replace"), digest_size=6)
     return Fingerprint(digest.hexdigest(), error_type, frame)
 
@@ -62,7 +62,7 @@ def top_frame(stack: str | None) -> str | None:
     found = (own or frames)[-1]
     parts = PurePath(found["path"].replace("\\", "/")).parts[-_SHOWN_PARTS:]
     place = "/".join(part for part in parts if part != "/")
-    return normalised(f"{place} in {found['function'] or '<module>'}")[:FRAME_LIMIT]
+    return " ".join(f"{place} in {found['function'] or '<module>'}".split())[:FRAME_LIMIT]
 
 
 def normalised(text: str) -> str:

@@ -215,11 +215,11 @@ def life_of(job: Job, ended: Iterable[Ended] = (), audit: Iterable[Audit] = ()) 
             )
         )
     if job.state is State.RUNNING and job.claimed_at is not None:
-        wait = _between(job.run_at, job.claimed_at)
+        wait = _between(max(job.run_at, job.created_at), job.claimed_at)
         life.append(counted._replace(at=job.claimed_at, kind=Kind.STARTED, wait=wait))
     if job.state in ENDS and job.finished_at is not None:
         kind = ENDS[job.state]
-        wait = None if kind is Kind.CANCELLED else _between(job.run_at, job.claimed_at)
+        wait = None if kind is Kind.CANCELLED else _between(max(job.run_at, job.created_at), job.claimed_at)
         run = _between(job.claimed_at, job.finished_at)
         why = (deadly.error if deadly is not None else job.error_message) if kind is Kind.DIED else job.reason
         life.append(counted._replace(at=job.finished_at, kind=kind, wait=wait, run=run, why=why))

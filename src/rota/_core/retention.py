@@ -198,7 +198,7 @@ def summary(job: Job, at: datetime, reviewed_by: str | None = None) -> ArchivedJ
         job.created_at,
         job.finished_at,
         at,
-        None if begun is None else max((begun - job.run_at).total_seconds(), 0.0),
+        None if begun is None else max((begun - max(job.run_at, job.created_at)).total_seconds(), 0.0),
         None if begun is None else (job.finished_at - begun).total_seconds(),
         job.error_class,
         job.review,

@@ -144,7 +144,8 @@ def _errors(picture: Picture) -> Iterator[Alert]:
                 f"task:{task}",
                 f"task {task}: {percent(rate)} of {summary.attempts:,} attempts failed in the last "
                 f"{last(picture.seen.since)}",
-                f"See why: rota failures list --task {named}; watch it: rota tail --task {named}",
+                # All of them: these may be acknowledged by now, and a list that is empty explains nothing.
+                f"See why: rota failures list --task {named} --all; watch it: rota tail --task {named}",
             )
 
 

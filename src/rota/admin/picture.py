@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rota._core.dead_letter import DeadFilter
 from rota._core.job import State
+from rota._core.review import Review
 from rota.admin.alerts import MANY_WAIT, Alert, alerts
+from rota.admin.bulk import Matched
 from rota.admin.numbers import Numbers, Overview
 from rota.admin.workers import RUNNING, WorkerView, viewed
 from rota.errors import StoreError
@@ -28,6 +30,7 @@ T = TypeVar("T")
 
 RUNNING_SHOWN = 200
 GROUPS_SHOWN = 20
+UNDECIDED_COUNTED = 10_000
 CROWDED_ASKED = 3
 """Of so many queues that are behind it is asked whose jobs wait there."""
 CROWD_COUNTED = 5_000
@@ -46,6 +49,8 @@ class Picture(NamedTuple):
     """The longest first, at most `RUNNING_SHOWN`."""
     groups: Sequence[FailureGroup] | None
     """Dead letters that wait for review, the group that was seen last first."""
+    undecided: Matched | None
+    """How many dead letters wait for review. Other dead jobs are kept, and need nobody."""
     parked: Sequence[ParkedTask] | None
     tenants: Mapping[str, Mapping[str | None, int]]
     """Of queues that are behind: how many jobs of each tenant wait there."""
@@ -70,10 +75,12 @@ class Pictures(Numbers):
                 unknown[what] = str(error)
                 return None
 
-        seen, running, groups, parked = await asyncio.gather(
+        waiting = DeadFilter(reviews=(Review.PENDING,))
+        seen, running, groups, undecided, parked = await asyncio.gather(
             self.overview(since),
             known("running", self.store.running(limit=RUNNING_SHOWN)),
             known("failures", self.store.failure_groups(DeadFilter(limit=GROUPS_SHOWN))),
+            known("undecided", self.store.count_dead_letters(waiting, cap=UNDECIDED_COUNTED)),
             known("parked", self.store.parked_tasks()),
         )
         tenants: dict[str, Mapping[str | None, int]] = {}
@@ -81,7 +88,8 @@ class Pictures(Numbers):
             found = await known("tenants", self.store.backlog(queue, cap=CROWD_COUNTED, by_tenant=True))
             if found is not None:
                 tenants[queue] = found
-        return Picture(seen, running, groups, parked, tenants, {**seen.unknown, **unknown})
+        counted = None if undecided is None else Matched(undecided, undecided >= UNDECIDED_COUNTED)
+        return Picture(seen, running, groups, counted, parked, tenants, {**seen.unknown, **unknown})
 
     async def explain_first(self, *, queue: str | None = None, task: str | None = None) -> Explanation | None:
         """Why the oldest waiting job of a queue or task is not running; None: nothing waits there."""

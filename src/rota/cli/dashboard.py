@@ -118,7 +118,7 @@ async def _serve(
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await server.start()
         if near:
-            call.output.words(f"Dashboard: {server.link()}")
+            call.output.words(f"Dashboard: {server.link()}  (valid for 10 minutes, once)")
             if not quietly:
                 call.output.words("The link logs you in once, on this machine. Stop with Ctrl-C.")
         else:

@@ -35,6 +35,9 @@ def configure(settings: Settings, *, verbose: bool) -> None:
     handler.setFormatter(JsonLines() if chosen == "json" else Words())
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    if not verbose:
+        # It warns of every try to connect, several a second in an outage, which Rota says itself.
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class Words(logging.Formatter):

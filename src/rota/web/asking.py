@@ -19,7 +19,7 @@ from rota.errors import ConfigError, RotaError
 from rota.web.auth import Caller, Door, comes_from_elsewhere, refuse_foreign_site
 from rota.web.feed import Feed
 from rota.web.limits import BODY, OPEN_BODY, Buckets, Turns, address_of, checked_body
-from rota.web.problems import Problem, Unknown
+from rota.web.problems import Problem, Unknown, request_id_of
 from rota.web.recently import Recently
 from rota.web.roles import Role, User, permission_of
 
@@ -66,7 +66,9 @@ class Desk:
         """Who guesses has to wait, and the operator can read of it. Who knows does not, whoever guesses beside him."""
         address = address_of(request)
         self.logins.admit(address)
-        log.warning("somebody at %r tried to log in with what does not count", address)
+        # With the id that his page shows: whoever asks about it is found here.
+        said = "request %s: somebody at %r tried to log in with what does not count"
+        log.warning(said, request_id_of(request.scope), address)
 
 
 class Asking:

@@ -32,6 +32,7 @@ class Recently:
             while len(self._known) >= KEPT:
                 del self._known[next(iter(self._known))]
             task = asyncio.ensure_future(_awaited(read))
+            task.add_done_callback(_heard)
             self._known[key] = (now + lasts, task)
         # One who goes away does not take the answer from the others.
         answer: T = await asyncio.shield(task)
@@ -40,6 +41,12 @@ class Recently:
     def forget(self) -> None:
         """Read everything anew: somebody has changed something, and wants to see it changed."""
         self._known.clear()
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    """Take note of its error: who waited may have gone, and asyncio would print the trace of what nobody read."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _awaited(read: Callable[[], Awaitable[T]]) -> T:

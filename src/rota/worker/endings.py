@@ -110,5 +110,13 @@ def tell(run: Run, to: State) -> None:
         logging.ERROR if to is State.DEAD else logging.WARNING,
         "job %s (%s) %s, attempt %d of %d, %s: %s",
         run.job.id, run.job.task, what, run.job.attempt, run.job.max_attempts,
-        transition.failure.error_class.value, transition.failure.message,
+        transition.failure.error_class.value, _named(transition.failure),
     )  # fmt: skip
+
+
+def _named(failure: Failure) -> str:
+    """The exception as Python would name it: `'id'` alone does not say KeyError, and some have no text at all."""
+    named = (
+        failure.type if failure.type != failure.error_class.value else ""
+    )  # then no exception stands for it
+    return ": ".join(filter(None, (named, failure.message)))

@@ -94,7 +94,7 @@ class Tally:
             return
         page = self._page(runs[0].store_time())
         page.ends += 1
-        task = queue = verb = to = run_at = arrived = None
+        task = queue = verb = to = run_at = created = arrived = None
         cell, wait, place = _NOWHERE, 0.0, 0
         for run in runs:
             transition, job = run.transition, run.job
@@ -110,9 +110,11 @@ class Tally:
             step = int(took * STEPS)
             cell.runs[TABLE[step] if 0 <= step < LONG else bucket(took)] += 1
             # Those of one bulk were due at one moment; those that arrived together were claimed at one.
-            if arrived is not run.arrived or run_at != job.run_at:
-                run_at, arrived = job.run_at, run.arrived
-                wait = 0.0 if job.claimed_at is None else (job.claimed_at - run_at).total_seconds()
+            if arrived is not run.arrived or run_at != job.run_at or created != job.created_at:
+                run_at, created, arrived = job.run_at, job.created_at, run.arrived
+                # Nobody waited before it was there, however long ago it was due then.
+                due = max(run_at, created)
+                wait = 0.0 if job.claimed_at is None else (job.claimed_at - due).total_seconds()
                 place = bucket(wait)
             cell.wait_sum += wait
             cell.waits[place] += 1
@@ -128,7 +130,8 @@ class Tally:
             job, page = end.job, self._page(now)
             page.ends += 1
             began = job.claimed_at or now
-            took, wait = (now - began).total_seconds(), (began - job.run_at).total_seconds()
+            due = max(job.run_at, job.created_at)
+            took, wait = (now - began).total_seconds(), (began - due).total_seconds()
             cell = page.cell((job.queue, job.task, end.verb, end.to))
             cell.jobs += 1
             cell.run_sum += took

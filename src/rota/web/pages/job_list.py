@@ -144,7 +144,7 @@ def waited(job: Job, now: datetime) -> float | None:
         until = job.claimed_at
     else:
         return None
-    passed = (until - job.run_at).total_seconds()
+    passed = (until - max(job.run_at, job.created_at)).total_seconds()
     return passed if passed >= 0 else None
 
 

@@ -16,6 +16,7 @@ from rota._core.job import State
 from rota._core.redaction import redacted_text
 from rota._core.series import Chart
 from rota.admin.alerts import Alert
+from rota.admin.bulk import Matched
 from rota.admin.numbers import Overview
 from rota.admin.picture import Picture
 from rota.admin.schedules import upcoming
@@ -72,6 +73,8 @@ async def overview(asked: Asked, chosen: Ranged) -> Response:
         choices=list(RANGES),
         ready=seen.jobs(State.PENDING),
         dead=_along(depths, "dead"),
+        undecided=picture.undecided,
+        decisions=_decisions(picture.undecided, seen.jobs(State.DEAD)),
         oldest=_along(depths, "oldest_wait"),
         retrying=_along(depths, "retrying"),
         drains=charting.drains(seen.jobs(State.PENDING), _pace(seen), capped=seen.capped),
@@ -154,6 +157,15 @@ def _along(depths: Depths | None, name: str) -> list[float | None]:
     return [
         None if one.whole is None else getattr(one.whole, name) for one in (depths.slices if depths else ())
     ]
+
+
+def _decisions(undecided: Matched | None, dead: int | None) -> str:
+    """How many of the dead somebody must decide about: those whose review is closed are only kept."""
+    if undecided is None:
+        return "how many wait for a decision is unknown"
+    if undecided.jobs in (0, dead):
+        return "wait for a decision" if undecided.jobs else "none waits for a decision"
+    return f"{undecided} {'waits' if undecided.jobs == 1 else 'wait'} for a decision"
 
 
 def _pace(seen: Overview) -> float | None:

@@ -5,7 +5,7 @@
 -- not seen here.
 -- Reads the partition of that day from a block on.
 SELECT finished_at, state, id, task, queue, tenant, attempt::integer, max_attempts::integer,
-       CASE WHEN state <> 'cancelled' THEN extract(epoch FROM claimed_at - run_at)::float8 END,
+       CASE WHEN state <> 'cancelled' THEN extract(epoch FROM claimed_at - greatest(run_at, created_at))::float8 END,
        extract(epoch FROM finished_at - claimed_at)::float8, reason, NULL::timestamptz
 FROM rota.finished_jobs
 WHERE finished_at >= %(since)s::timestamptz AND finished_at < %(until)s::timestamptz

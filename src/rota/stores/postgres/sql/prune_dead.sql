@@ -35,7 +35,7 @@ WITH due AS MATERIALIZED (
         losses, created_at, finished_at, archived_at, waited, ran, error_class, review, reviewed_by)
     SELECT id, 'dead', task, queue, tenant, category, subject, external_id, correlation_id, parent_id, created_by,
         attempt, losses, created_at, finished_at, %(now)s::timestamptz,
-        greatest(extract(epoch FROM claimed_at - run_at), CASE WHEN claimed_at IS NOT NULL THEN 0 END),
+        greatest(extract(epoch FROM claimed_at - greatest(run_at, created_at)), CASE WHEN claimed_at IS NOT NULL THEN 0 END),
         extract(epoch FROM finished_at - claimed_at), error_class, review, reviewed_by
     FROM gone
 ), history AS (
