@@ -25,8 +25,8 @@ ONE_COMMIT = (
     Mutant(
         name="a plain function's rows are committed although its job is somebody else's",
         file="stores/postgres/own.py",
-        old='                if rows and verb == "exchange":\n                    self._undo_plain()',
-        new='                if rows is None and verb == "exchange":\n                    self._undo_plain()',
+        old='                    if rows and verb == "exchange":\n                        self._undo_plain()',
+        new='                    if rows is None and verb == "exchange":\n                        self._undo_plain()',
         where=OWN,
         by="test_a_worker_that_lost_its_job_commits_nothing[thread]",
     ),
