@@ -12,9 +12,11 @@ import pytest
 from build import a_session, claim, completed, failed
 from rota._core.failure import ErrorClass
 from rota._core.job import State
+from rota._core.job_filter import JobFilter
 from rota._core.retry import Retry
 from rota._core.rules import KeyRule, TaskRules
 from rota._core.task_spec import TaskSpec
+from rota.cli import exits
 from rota.cli.locate import load_app
 
 GREET = TaskSpec(
@@ -277,6 +279,18 @@ def test_waiting_for_a_job_that_dies_is_exit_1_with_the_way_to_its_stack(rota, j
     assert (said.code, said.out) == (1, "")
     assert "died (non_retryable): ValueError: no such address." in said.err
     assert "`rota jobs show " in said.err
+
+
+def test_ctrl_c_while_waiting_says_that_the_job_stays(rota, jobs, app, monkeypatch):
+    async def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rota.cli.waiting.ended", interrupted)
+    said = rota("enqueue", "greet", "name=Ann", "--wait")
+
+    [job] = jobs.do(lambda store: store.find(JobFilter()))
+    assert said.code == exits.INTERRUPTED
+    assert f"Stopped waiting. The job stays; `rota jobs cancel {job.id}` takes it back." in said.err
 
 
 def test_waiting_no_longer_than_told_leaves_the_job_alone(rota, jobs, app):

@@ -91,6 +91,7 @@ def test_a_life_is_followed_line_by_line_and_ctrl_c_ends_it(jobs, follow):
     assert "no such address" in said[-1]
     assert rest == ""
     assert code == exits.INTERRUPTED
+    assert "Stopped" not in err
     assert "Traceback" not in err
 
 

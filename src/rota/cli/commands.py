@@ -29,6 +29,8 @@ class Call:
     url: str | None = None
     verbose: bool = False
     output: Output = field(default_factory=Output)
+    if_stopped: str = "Stopped; nothing more was done."
+    """What Ctrl-C has meant; empty where it is the usual way out."""
 
     def settings(self, **flags: Any) -> Settings:
         """The settings with this call's flags on top."""

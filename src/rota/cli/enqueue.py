@@ -163,6 +163,7 @@ async def _enqueue(
             raise KeyConflict(job.key or "", answer.id)
         _say(call, job, answer, quiet=wait)
         if wait:
+            call.if_stopped = f"Stopped waiting. The job stays; `rota jobs cancel {answer.id}` takes it back."
             ended = await waiting.ended(call.output, Admin(store, actor=whoami()), answer.id, limit=limit)
             _result(call, ended, answer)
     finally:

@@ -134,7 +134,7 @@ def run(call: Call, arguments: list[str] | None = None) -> int:
     except RotaError as error:
         return _said(call, str(error), exits.code_of(error))
     except (KeyboardInterrupt, click.Abort):
-        call.output.words("\nStopped; nothing more was done.")
+        call.output.words(f"\n{call.if_stopped}".rstrip())
         return exits.INTERRUPTED
     except exits.ReaderGone:
         # Python would complain once more while closing stdout.

@@ -93,6 +93,7 @@ async def tail(
     room that older ones left, where it does not look. `rota jobs list` has them.
     """
     logs.silence()
+    call.if_stopped = ""
     lines = Lines(call)
     wanted = await _meant(admin, words, {"task": task, "queue": queue, "tenant": tenant})
     looking = _one(admin, job_id, lines) if job_id else _all(admin, wanted, since, lines)

@@ -47,14 +47,14 @@ PATIENCE = 3.0
     ),
 )
 @click.option(
-    "--every", type=Length(), default=2.0, metavar="DURATION", show_default="2s", help="How often to look."
+    "--every", type=Length(), default="2s", metavar="DURATION", show_default=True, help="How often to look."
 )
 @click.option(
     "--since",
     type=Stretch(),
-    default=300.0,
+    default="5m",
     metavar="DURATION",
-    show_default="5m",
+    show_default=True,
     help="Rates and errors of the last so long, in whole minutes.",
 )
 @click.option(
@@ -83,6 +83,7 @@ async def top(call: Call, admin: Admin, every: float, since: float, once: bool) 
             call.output.words(f"unknown: {what} ({why})")
     else:
         logs.silence()
+        call.if_stopped = ""
         await Live(admin, call.output.console(), max(0.2, every), since).run()
 
 
