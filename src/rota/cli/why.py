@@ -12,7 +12,6 @@ from rota.cli.commands import Call, Command, with_admin
 from rota.cli.params import JobId
 from rota.cli.records import error_of
 from rota.cli.words import clean
-from rota.explaining import facts_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -34,6 +33,8 @@ async def why(call: Call, admin: Admin, job_id: UUID) -> None:
     The first line is the reason, an indented line is a command to type, and each `Also:` is what would still be in its
     way after that.
     """
+    from rota.explaining import facts_of
+
     job = await admin.job(job_id)
     named = job._replace(error_message=error_of(job, await admin.store.attempts(job_id)))
     explanation = explain(await facts_of(admin.store, named))
