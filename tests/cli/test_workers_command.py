@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from uuid import UUID, uuid4
 
+import pytest
+
 from build import a_session
 from rota.stores.contract import SessionStart
 
@@ -101,3 +103,11 @@ def test_nobody_is_asked_by_mistake(rota, jobs):
     assert (unknown.code, "no worker has the id" in unknown.err) == (4, True)
     [record] = json.loads(rota("workers", "list", "--json").out)
     assert (record["session"], record["order"]) == (str(worker), None)
+
+
+@pytest.mark.parametrize("verb", ["show", "drain", "stop"])
+def test_what_is_no_id_is_answered_with_where_ids_are(rota, jobs, verb):
+    said = rota("workers", verb, "web-1")
+
+    assert said.code == 2
+    assert "'web-1' is no worker's id. `rota workers` has them." in said.err

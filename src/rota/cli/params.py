@@ -31,6 +31,18 @@ class JobId(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
             self.fail(str(error), param, ctx)
 
 
+class WorkerId(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """The id of a worker's session."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> UUID:
+        try:
+            return UUID(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no worker's id. `rota workers` has them.", param, ctx)
+
+
 class IdOrWord(JobId):
     """A job's id, or a word of the filter language: that has a field and a sign."""
 

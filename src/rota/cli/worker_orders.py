@@ -9,6 +9,7 @@ import click
 from rota._core.worker_order import OrderVerb
 from rota.cli import exits
 from rota.cli.commands import Call, Command, with_admin
+from rota.cli.params import WorkerId
 from rota.cli.words import many
 from rota.cli.worker_records import known, record_of
 
@@ -24,7 +25,7 @@ HEADERS = ("session", "host", "process", "before", "after")
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.argument("sessions", metavar="[ID]...", nargs=-1, type=click.UUID),
+        click.argument("sessions", metavar="[ID]...", nargs=-1, type=WorkerId()),
         click.option("--host", help="All that are alive on this host."),
         click.option("--all", "everybody", is_flag=True, help="All that are alive."),
         click.option("--reason", help="Why; kept in the audit, and shown beside the worker."),

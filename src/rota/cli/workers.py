@@ -8,6 +8,7 @@ import click
 
 from rota.cli import exits, worker_orders, worker_records
 from rota.cli.commands import Call, Group, with_admin
+from rota.cli.params import WorkerId
 from rota.cli.words import cell, many
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ async def list_workers(call: Call, admin: Admin, everything: bool) -> None:
 
 
 @workers.command("show", examples=("rota workers show 0198c1a2-…", "rota workers show 0198c1a2-… --json"))
-@click.argument("session", metavar="ID", type=click.UUID)
+@click.argument("session", metavar="ID", type=WorkerId())
 @with_admin
 async def show(call: Call, admin: Admin, session: UUID) -> None:
     """Show one worker: its lanes and tasks, how full it is, and what was asked of it."""
