@@ -180,9 +180,9 @@ async def test_the_start_of_a_server_is_no_slow_call(caplog):
         return Slow()
 
     with caplog.at_level(logging.WARNING, "rota.store"):
-        plain = observed(LateStore(MemoryStore, start), slow=0.01)
+        plain = observed(LateStore("memory://", MemoryStore, start), slow=0.01)
         await asyncio.gather(plain.now(), plain.counts())
-        reported = observed(LateStore(MemoryStore, start), calls.append, slow=0.01)
+        reported = observed(LateStore("memory://", MemoryStore, start), calls.append, slow=0.01)
         await reported.now()
         await reported.now()
         assert not caplog.records

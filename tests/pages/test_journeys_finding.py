@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 from playwright.async_api import expect
@@ -100,7 +101,7 @@ async def test_why_a_job_does_not_run_is_told_with_the_command_that_helps(stage,
     await page.get_by_role("link", name="why?").click()
 
     await expect(page.locator("#why")).to_contain_text(re.compile("worker", re.IGNORECASE))
-    assert public_id(job_id) in page.url
+    assert public_id(job_id) in unquote(page.url)
 
 
 async def test_big_numbers_are_shown_as_they_are_stored(stage, visit):
